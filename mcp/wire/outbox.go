@@ -1,0 +1,154 @@
+package wire
+
+import (
+	"errors"
+	"io"
+	"sync"
+)
+
+// maxQueued is how many bytes may wait for a peer that does not read; beyond
+// it the peer counts as gone.
+const maxQueued = 64 << 20
+
+// keptBuffer is how much memory is kept for the next frame, in bytes.
+const keptBuffer = 64 << 10
+
+// ErrStalled tells that a peer stopped reading for too long.
+var ErrStalled = errors.New("peer does not read: 64 MiB wait for it")
+
+// Outbox is the one writer of a byte stream. Frames are written whole, in the
+// order in which Send and Post were called, each with a newline; what gathers
+// while a write is under way goes out in one write. After an error all is
+// dropped.
+type Outbox struct {
+	w io.Writer
+
+	mu      sync.Mutex
+	waiting []byte
+	busy    bool
+	err     error
+	failed  chan struct{}
+	idle    *sync.Cond
+}
+
+// NewOutbox returns an Outbox that writes to w.
+func NewOutbox(w io.Writer) *Outbox {
+	o := &Outbox{w: w, failed: make(chan struct{})}
+	o.idle = sync.NewCond(&o.mu)
+	return o
+}
+
+// tryWriter is a stream that can take what it has room for without blocking.
+type tryWriter interface{ TryWrite(b []byte) (int, error) }
+
+// Send writes the frame. Where nobody is writing it does so itself, which
+// saves a switch to another goroutine. It may then block as long as the peer
+// does not read, except on a stream with a TryWrite method: there the rest is
+// left to a goroutine.
+func (o *Outbox) Send(frame []byte) error {
+	if !o.enqueue(frame) {
+		return o.Err()
+	}
+	w, ok := o.w.(tryWriter)
+	if !ok {
+		o.flush()
+		return o.Err()
+	}
+	if !o.try(w) {
+		go o.flush()
+	}
+	return o.Err()
+}
+
+// try writes what the stream takes at once and reports whether nothing is left
+// to do.
+func (o *Outbox) try(w tryWriter) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	n, err := w.TryWrite(o.waiting)
+	if err != nil {
+		o.busy = false
+		o.fail(err)
+		return true
+	}
+	if n < len(o.waiting) {
+		o.waiting = o.waiting[n:]
+		return false
+	}
+	if o.waiting = o.waiting[:0]; cap(o.waiting) > keptBuffer {
+		o.waiting = nil
+	}
+	o.busy = false
+	o.idle.Broadcast()
+	return true
+}
+
+// Post queues the frame and never blocks.
+func (o *Outbox) Post(frame []byte) {
+	if o.enqueue(frame) {
+		go o.flush()
+	}
+}
+
+// enqueue reports whether the caller has to see to the writing.
+func (o *Outbox) enqueue(frame []byte) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.err != nil {
+		return false
+	}
+	if len(o.waiting)+len(frame) > maxQueued && len(o.waiting) > 0 {
+		o.fail(ErrStalled)
+		return false
+	}
+	o.waiting = append(append(o.waiting, frame...), '\n')
+	if o.busy {
+		return false
+	}
+	o.busy = true
+	return true
+}
+
+// flush writes until nothing waits.
+func (o *Outbox) flush() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for len(o.waiting) > 0 && o.err == nil {
+		out := o.waiting
+		o.waiting = nil
+		o.mu.Unlock()
+		_, err := o.w.Write(out)
+		o.mu.Lock()
+		if err != nil && o.err == nil {
+			o.fail(err)
+		}
+	}
+	o.busy = false
+	o.idle.Broadcast()
+}
+
+func (o *Outbox) fail(err error) {
+	o.err = err
+	o.waiting = nil
+	close(o.failed)
+	o.idle.Broadcast()
+}
+
+// Drain waits until all is written or the stream has failed.
+func (o *Outbox) Drain() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for o.busy && o.err == nil {
+		o.idle.Wait()
+	}
+}
+
+// Failed is closed after a write failed.
+func (o *Outbox) Failed() <-chan struct{} { return o.failed }
+
+// Err returns the first write error.
+func (o *Outbox) Err() error {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.err
+}
