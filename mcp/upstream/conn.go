@@ -1,0 +1,251 @@
+package upstream
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"sync"
+	"time"
+
+	"mcpproxy/mcp/catalog"
+	"mcpproxy/mcp/wire"
+)
+
+// cancelWait is how long a cancellation may take to be handed to an upstream.
+const cancelWait = 2 * time.Second
+
+// observer hears what an upstream says on its own account.
+type observer interface {
+	// listChanged is told that a list of the upstream has changed.
+	listChanged(kind catalog.Kind)
+	// resourceUpdated is told of an update of a subscribed resource.
+	resourceUpdated(params json.RawMessage)
+}
+
+// conn is the JSON-RPC peer on one link: it gives requests ids of its own,
+// brings answers and progress back to the session that asked, and takes the
+// upstream's requests to a client. It is alive until its link is done.
+type conn struct {
+	server string
+	// owner is the only session of a private connection; all that the upstream
+	// says of itself goes there.
+	owner    *wire.Session
+	observer observer
+	link     link
+
+	ctx    context.Context // of requests to clients; ends with close
+	cancel context.CancelFunc
+	tasks  sync.WaitGroup
+
+	mu      sync.Mutex
+	last    int64
+	pending map[int64]*pendingCall
+	inbound map[string]context.CancelFunc
+	tokens  map[string]json.RawMessage // our progress token on the client's side -> the upstream's
+}
+
+// pendingCall is a request that the upstream has not answered yet; it stays
+// after its caller has given up.
+type pendingCall struct {
+	session *wire.Session
+	token   json.RawMessage // the client's progress token
+	answer  chan wire.Message
+	sign    chan struct{} // of life: one progress notification
+}
+
+func newConn(ctx context.Context, server string, owner *wire.Session, o observer) *conn {
+	c := &conn{
+		server: server, owner: owner, observer: o,
+		pending: map[int64]*pendingCall{},
+		inbound: map[string]context.CancelFunc{},
+		tokens:  map[string]json.RawMessage{},
+	}
+	c.ctx, c.cancel = context.WithCancel(ctx)
+	return c
+}
+
+// alive reports whether requests can still be sent.
+func (c *conn) alive() bool {
+	select {
+	case <-c.link.Done():
+		return false
+	default:
+		return true
+	}
+}
+
+// close ends the link and waits for what the conn has started.
+func (c *conn) close(ctx context.Context) error {
+	c.cancel()
+	err := c.link.Close(ctx)
+	c.tasks.Wait()
+	return err
+}
+
+// errIdle is the cause of a call that heard nothing for its idle budget.
+var errIdle = errors.New("silent for too long")
+
+// errDied tells that the link ended before the answer came; the upstream may or
+// may not have done its work.
+var errDied = errors.New("connection lost")
+
+// request sends a request for a session (nil for our own) and waits for the
+// answer. An error object of the upstream comes back as *wire.Error, verbatim;
+// other errors are ours: the link's, errDied, or the cause of ctx. idle limits
+// the time without a sign of life, 0 for no limit.
+func (c *conn) request(ctx context.Context, session *wire.Session, method string, params json.RawMessage, idle time.Duration) (json.RawMessage, error) {
+	call := &pendingCall{session: session, answer: make(chan wire.Message, 1), sign: make(chan struct{}, 1)}
+	c.mu.Lock()
+	c.last++
+	id := c.last
+	c.pending[id] = call
+	c.mu.Unlock()
+	if call.token = wire.Member(params, "_meta", "progressToken"); call.token != nil || idle > 0 {
+		params = wire.SetMember(params, strconv.AppendInt(nil, id, 10), "_meta", "progressToken")
+	}
+	if err := c.link.Send(ctx, outgoing{Frame: wire.Request(id, method, params), ID: id, Method: method}); err != nil {
+		c.forget(id)
+		return nil, err
+	}
+	m, err := c.await(ctx, call, idle)
+	if err != nil {
+		if ctx.Err() != nil || errors.Is(err, errIdle) {
+			c.abandon(ctx, id, err)
+		} else {
+			c.forget(id)
+		}
+		return nil, err
+	}
+	if m.Error != nil {
+		return nil, wire.ParseError(m.Error)
+	}
+	return m.Result, nil
+}
+
+func (c *conn) await(ctx context.Context, call *pendingCall, idle time.Duration) (wire.Message, error) {
+	var silence <-chan time.Time
+	if idle > 0 {
+		timer := time.NewTimer(idle)
+		defer timer.Stop()
+		silence = timer.C
+		for {
+			select {
+			case <-call.sign:
+				timer.Reset(idle)
+				continue
+			case m := <-call.answer:
+				return m, nil
+			case <-ctx.Done():
+				return wire.Message{}, context.Cause(ctx)
+			case <-silence:
+				return wire.Message{}, errIdle
+			case <-c.link.Done():
+				return c.lastAnswer(call)
+			}
+		}
+	}
+	select {
+	case m := <-call.answer:
+		return m, nil
+	case <-ctx.Done():
+		return wire.Message{}, context.Cause(ctx)
+	case <-c.link.Done():
+		return c.lastAnswer(call)
+	}
+}
+
+// lastAnswer takes an answer that came just before the link ended.
+func (c *conn) lastAnswer(call *pendingCall) (wire.Message, error) {
+	select {
+	case m := <-call.answer:
+		return m, nil
+	default:
+		return wire.Message{}, errDied
+	}
+}
+
+func (c *conn) forget(id int64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.pending, id)
+}
+
+// abandon tells the upstream that nobody waits any more. The call stays
+// pending, since the upstream may still be working for its session.
+func (c *conn) abandon(ctx context.Context, id int64, cause error) {
+	params := fmt.Appendf(nil, `{"requestId":%d,"reason":%s}`, id, wire.Quote(cause.Error()))
+	if byClient := new(wire.ErrCancelledByClient); errors.As(cause, &byClient) {
+		params = wire.SetMember(byClient.Params, strconv.AppendInt(nil, id, 10), "requestId")
+	}
+	sendCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cancelWait)
+	defer cancel()
+	// If it cannot be sent the link is about to end, and the upstream with it.
+	_ = c.notify(sendCtx, "notifications/cancelled", params)
+}
+
+// notify sends a notification.
+func (c *conn) notify(ctx context.Context, method string, params json.RawMessage) error {
+	return c.link.Send(ctx, outgoing{Frame: wire.Notification(method, params), Method: method})
+}
+
+// receive takes every message of the link, in order; it never blocks.
+func (c *conn) receive(m wire.Message, during int64) {
+	switch {
+	case m.IsResponse():
+		c.answered(m)
+	case m.IsRequest():
+		c.asked(m, during)
+	case m.IsNotification():
+		c.notified(m, during)
+	}
+}
+
+func (c *conn) answered(m wire.Message) {
+	id, ok := wire.NumberID(m.ID)
+	if !ok {
+		return
+	}
+	c.mu.Lock()
+	call := c.pending[id]
+	delete(c.pending, id)
+	c.mu.Unlock()
+	if call != nil {
+		call.answer <- m
+	}
+}
+
+// garbage fails the call whose answer could not be read.
+func (c *conn) garbage(g wire.Garbage) {
+	if g.ID == nil || !g.Response {
+		return
+	}
+	failure := wire.Errorf(wire.CodeInternal, "server %s sent an answer that cannot be read: %v", c.server, g.Why)
+	c.answered(wire.Message{ID: g.ID, Error: failure.JSON()})
+}
+
+// target is the session that what the upstream says belongs to: the one whose
+// call it comes with, the owner of a private connection, or the only one with
+// a call in flight.
+func (c *conn) target(during int64) *wire.Session {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if call := c.pending[during]; call != nil && call.session != nil {
+		return call.session
+	}
+	if c.owner != nil {
+		return c.owner
+	}
+	var only *wire.Session
+	for _, call := range c.pending {
+		switch {
+		case call.session == nil || call.session == only:
+		case only != nil:
+			return nil
+		default:
+			only = call.session
+		}
+	}
+	return only
+}

@@ -1,0 +1,107 @@
+package upstream
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"sync"
+)
+
+// guard is a helper process that outlives this one when it is killed, and then
+// stops the process groups that were left. A nil guard does nothing.
+type guard struct {
+	command []string
+	report  func(error)
+
+	mu     sync.Mutex
+	cmd    *exec.Cmd
+	stdin  io.WriteCloser
+	broken bool
+}
+
+func newGuard(command []string, report func(error)) *guard {
+	if len(command) == 0 {
+		return nil
+	}
+	return &guard{command: command, report: report}
+}
+
+// watch has the group of that id stopped if this process dies.
+func (g *guard) watch(group int) { g.tell("+%d\n", group) }
+
+// forget is called when the group is gone.
+func (g *guard) forget(group int) { g.tell("-%d\n", group) }
+
+func (g *guard) tell(format string, group int) {
+	if g == nil {
+		return
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.cmd == nil && !g.broken {
+		if err := g.start(); err != nil {
+			g.broken = true
+			g.report(fmt.Errorf("start the guard process: %w", err))
+		}
+	}
+	if g.broken {
+		return
+	}
+	if _, err := fmt.Fprintf(g.stdin, format, group); err != nil {
+		g.broken = true
+		g.report(fmt.Errorf("tell the guard process: %w", err))
+	}
+}
+
+func (g *guard) start() error {
+	cmd := exec.Command(g.command[0], g.command[1:]...)
+	cmd.SysProcAttr = guardAttributes()
+	stdin, err := cmd.StdinPipe()
+	if err != nil {
+		return err
+	}
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	g.cmd, g.stdin = cmd, stdin
+	return nil
+}
+
+// close lets the guard go; no group may be left.
+func (g *guard) close() {
+	if g == nil || g.cmd == nil {
+		return
+	}
+	g.stdin.Close()
+	// It has nothing left to do, and its exit status says nothing.
+	_ = g.cmd.Wait()
+}
+
+// RunGuard is the guard process: it reads "+group" and "-group" lines, and when
+// its input ends, because the process that wrote them has died, it stops the
+// groups that are left by the same ladder as their owner would have.
+func RunGuard(ctx context.Context, input io.Reader) {
+	groups := map[int]bool{}
+	lines := bufio.NewScanner(input)
+	for lines.Scan() {
+		id, err := strconv.Atoi(strings.TrimLeft(lines.Text(), "+-"))
+		if err != nil || id <= 1 {
+			continue
+		}
+		if strings.HasPrefix(lines.Text(), "+") {
+			groups[id] = true
+		} else {
+			delete(groups, id)
+		}
+	}
+	var stops sync.WaitGroup
+	for id := range groups {
+		stops.Go(func() { stopOrphans(ctx, &os.Process{Pid: id}) })
+	}
+	stops.Wait()
+}

@@ -1,0 +1,29 @@
+//go:build unix
+
+package upstream
+
+import (
+	"context"
+	"os"
+	"syscall"
+)
+
+// guardAttributes detach the guard from the terminal and from the signals that
+// its owner's group gets.
+func guardAttributes() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setsid: true} }
+
+// stopOrphans stops the group of a process that is not our child. Its stdin was
+// closed when its owner died.
+func stopOrphans(ctx context.Context, leader *os.Process) {
+	tree := newProcessTree(leader)
+	reaped := make(chan struct{})
+	close(reaped) // by init
+	if tree.gone(ctx, reaped, eofGrace) {
+		return
+	}
+	tree.terminate()
+	if tree.gone(ctx, reaped, termGrace) {
+		return
+	}
+	tree.kill()
+}

@@ -1,0 +1,6 @@
+package upstream
+
+import "os"
+
+// pipeWriter writes to a child's stdin.
+type pipeWriter struct{ *os.File }

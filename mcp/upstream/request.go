@@ -1,0 +1,256 @@
+package upstream
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"mcpproxy/mcp/wire"
+)
+
+// Request is one request to a server on behalf of a session.
+type Request struct {
+	Session *wire.Session
+	Server  string
+	Method  string
+	Params  json.RawMessage
+	// Repeatable tells that the request may be made again when the server died
+	// while working on it.
+	Repeatable bool
+}
+
+// timeoutError is the cause of a call that took too long.
+type timeoutError struct{ budget time.Duration }
+
+// Error names the budget.
+func (e *timeoutError) Error() string {
+	return fmt.Sprintf("no answer within %s (call_tool_timeout)", e.budget)
+}
+
+// Do sends a request to a server, which is started if it does not run, and
+// returns its answer verbatim. An error of the server is returned verbatim too;
+// errors of ours have CodeUnavailable or CodeTimeout and name the server.
+func (s *Set) Do(ctx context.Context, r Request) (json.RawMessage, *wire.Error) {
+	server := s.byName[r.Server]
+	if server == nil {
+		return nil, wire.Errorf(wire.CodeUnavailable, "server %s is not configured or not enabled", r.Server)
+	}
+	if budget := server.spec.CallToolTimeout; budget > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeoutCause(ctx, budget, &timeoutError{budget})
+		defer cancel()
+	}
+	for attempt := 0; ; attempt++ {
+		c, err := server.connected(ctx)
+		if err != nil {
+			return nil, server.failure(err, "cannot be reached")
+		}
+		result, err := c.request(ctx, r.Session, r.Method, r.Params, server.spec.CallIdleTimeout)
+		if err == nil {
+			return result, nil
+		}
+		if theirs := new(wire.Error); errors.As(err, &theirs) {
+			return nil, theirs
+		}
+		// The session may have expired, or the process ended, since it was last
+		// used; then the request was not taken and is safe to send once more.
+		again := attempt == 0 && ctx.Err() == nil && (errors.Is(err, errSessionExpired) ||
+			!c.alive() && (r.Repeatable || !errors.Is(err, errDied)))
+		if !again {
+			return nil, server.callFailure(c, r.Method, err)
+		}
+		if errors.Is(err, errSessionExpired) {
+			server.drop(ctx, c)
+		}
+	}
+}
+
+// drop gives up a connection whose session the server has forgotten.
+func (s *server) drop(ctx context.Context, c *conn) {
+	s.mu.Lock()
+	if s.conn == c {
+		s.conn = nil
+	}
+	s.mu.Unlock()
+	_ = c.close(ctx)
+}
+
+func (s *server) callFailure(c *conn, method string, err error) *wire.Error {
+	var late *timeoutError
+	switch {
+	case errors.As(err, &late):
+		return wire.Errorf(wire.CodeTimeout, "server %s: %s: %v", s.spec.Name, method, late)
+	case errors.Is(err, errIdle):
+		return wire.Errorf(wire.CodeTimeout, "server %s: %s: no sign of life for %s (call_idle_timeout)", s.spec.Name, method, s.spec.CallIdleTimeout)
+	case errors.Is(err, errDied):
+		return s.failure(c.link.Err(), "ended during "+method)
+	}
+	return s.failure(err, "failed during "+method)
+}
+
+// failure is what a caller is told: server, state, reason and next step.
+func (s *server) failure(err error, what string) *wire.Error {
+	var late *timeoutError
+	if errors.As(err, &late) {
+		return wire.Errorf(wire.CodeTimeout, "server %s: %v", s.spec.Name, late)
+	}
+	s.mu.Lock()
+	state := s.state
+	s.mu.Unlock()
+	return wire.Errorf(wire.CodeUnavailable, "server %s %s (state %s): %s; see: mcpproxy logs %s",
+		s.spec.Name, what, state, s.log.clean(fmt.Sprint(err)), s.spec.Name)
+}
+
+// Subscribe sends updates of a resource to the session; the server is asked for
+// them once, by the first session.
+func (s *Set) Subscribe(ctx context.Context, r Request, uri string) (json.RawMessage, *wire.Error) {
+	server := s.byName[r.Server]
+	server.mu.Lock()
+	sessions := server.subscribers[uri]
+	first := len(sessions) == 0
+	if first {
+		sessions = map[*wire.Session]bool{}
+		server.subscribers[uri] = sessions
+	}
+	sessions[r.Session] = true
+	server.mu.Unlock()
+	if !first {
+		return json.RawMessage("{}"), nil
+	}
+	result, failure := s.Do(ctx, r)
+	if failure != nil {
+		server.unsubscribe(uri, r.Session)
+	}
+	return result, failure
+}
+
+// Unsubscribe is the inverse of Subscribe; the server hears of the last one.
+func (s *Set) Unsubscribe(ctx context.Context, r Request, uri string) (json.RawMessage, *wire.Error) {
+	if !s.byName[r.Server].unsubscribe(uri, r.Session) {
+		return json.RawMessage("{}"), nil
+	}
+	return s.Do(ctx, r)
+}
+
+// unsubscribe reports whether the session was the last subscriber.
+func (s *server) unsubscribe(uri string, session *wire.Session) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.subscribers[uri][session] {
+		return false
+	}
+	delete(s.subscribers[uri], session)
+	if len(s.subscribers[uri]) > 0 {
+		return false
+	}
+	delete(s.subscribers, uri)
+	return true
+}
+
+// SetLevel asks all servers, now and when they connect, for log messages of the
+// level that the sessions want.
+func (s *Set) SetLevel(level string) {
+	s.mu.Lock()
+	s.wanted = level
+	s.mu.Unlock()
+	for _, server := range s.servers {
+		server.mu.Lock()
+		c := server.conn
+		server.mu.Unlock()
+		if c != nil && c.alive() {
+			s.spawn(func(ctx context.Context) { server.setLevel(ctx, c, level) })
+		}
+	}
+}
+
+func (s *Set) level() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.wanted
+}
+
+// Notified takes a notification of the client to the servers it concerns; it
+// never blocks.
+func (s *Set) Notified(method string, params json.RawMessage) {
+	for _, server := range s.servers {
+		server.mu.Lock()
+		c := server.conn
+		server.mu.Unlock()
+		if c == nil || !c.alive() {
+			continue
+		}
+		switch method {
+		case "notifications/progress":
+			s.spawn(func(ctx context.Context) { c.clientProgress(ctx, params) })
+		case "notifications/roots/list_changed":
+			s.spawn(func(ctx context.Context) {
+				// A server that is gone asks for the roots when it is back.
+				_ = c.notify(ctx, method, params)
+			})
+		}
+	}
+}
+
+// Status is what is known of one server.
+type Status struct {
+	Name  string
+	State State
+	Err   error
+	// Items counts by kind: tool, resource, template, prompt.
+	Items map[string]int
+}
+
+// Status returns one entry per server, in order.
+func (s *Set) Status() []Status {
+	all := make([]Status, 0, len(s.servers))
+	for _, server := range s.servers {
+		server.mu.Lock()
+		all = append(all, Status{Name: server.spec.Name, State: server.state, Err: server.err})
+		server.mu.Unlock()
+	}
+	return all
+}
+
+// Introduce connects the named servers (all if none is named), reads their
+// lists and returns their status; it is for commands that are about servers.
+func (s *Set) Introduce(ctx context.Context, names ...string) []Status {
+	var all sync.WaitGroup
+	for _, server := range s.servers {
+		if len(names) > 0 && !slices.Contains(names, server.spec.Name) {
+			continue
+		}
+		all.Go(func() {
+			if _, err := server.connected(ctx); err != nil {
+				return // the status tells
+			}
+			select {
+			case <-server.settled:
+			case <-ctx.Done():
+			}
+		})
+	}
+	all.Wait()
+	status := s.Status()
+	return slices.DeleteFunc(status, func(st Status) bool {
+		return len(names) > 0 && !slices.Contains(names, st.Name)
+	})
+}
+
+// Restart stops a server and connects it again.
+func (s *Set) Restart(ctx context.Context, name string) error {
+	server := s.byName[name]
+	server.stop(ctx)
+	server.mu.Lock()
+	server.failures = 0
+	server.mu.Unlock()
+	_, err := server.connected(ctx)
+	return err
+}
+
+// Names returns the names of all servers of the Set, sorted.
+func (s *Set) Names() []string { return slices.Sorted(maps.Keys(s.byName)) }

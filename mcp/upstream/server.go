@@ -1,0 +1,424 @@
+package upstream
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"mcpproxy/mcp/catalog"
+	"mcpproxy/mcp/config"
+	"mcpproxy/mcp/wire"
+	"mcpproxy/store"
+)
+
+// State is what a server is doing; the words are part of the command line's
+// contract.
+type State string
+
+// The states that a server in a Set can have.
+const (
+	Idle        State = "idle"        // not started, or ended; started when needed
+	Starting    State = "starting"    // connecting
+	Ready       State = "ready"       // connected
+	NeedsLogin  State = "needs_login" // refused our credentials
+	Unavailable State = "unavailable" // the last attempt to connect or list failed
+	Invalid     State = "invalid"     // its configuration cannot be used
+)
+
+// Time between attempts to reach a server of which nothing is known yet.
+const (
+	firstBackoff = time.Second
+	maxBackoff   = 5 * time.Minute
+	// A call tries at once, but not again and again.
+	callGap      = 500 * time.Millisecond
+	permanentGap = 25 * time.Second
+)
+
+// server is one configured upstream.
+type server struct {
+	set         *Set
+	spec        config.Server
+	fingerprint string
+	log         *serverLog
+
+	mu          sync.Mutex
+	state       State
+	err         error
+	conn        *conn
+	hello       *hello
+	started     time.Time
+	attempt     *attempt
+	failures    int
+	attempted   time.Time
+	next        time.Time // of an automatic attempt
+	catalog     *catalog.Server
+	stale       bool // the catalog was taken for another audience
+	dirty       map[catalog.Kind]bool
+	refreshing  bool
+	subscribers map[string]map[*wire.Session]bool // by URI
+	remembered  bool                              // the store knows of an attempt
+	modern      bool                              // speaks only 2026-07-28
+
+	settled     chan struct{} // lists were read, or could not be
+	settledOnce func()
+}
+
+// attempt is one try to connect, shared by all who wait for it.
+type attempt struct {
+	done chan struct{}
+	conn *conn
+	err  error
+}
+
+func newServer(set *Set, spec config.Server) *server {
+	s := &server{
+		set: set, spec: spec, fingerprint: spec.Fingerprint(), state: Idle,
+		log:         newServerLog(set.options.LogDir, spec.Name, set.options.Now),
+		catalog:     blankCatalog(spec),
+		dirty:       map[catalog.Kind]bool{},
+		subscribers: map[string]map[*wire.Session]bool{},
+		settled:     make(chan struct{}),
+	}
+	s.settledOnce = sync.OnceFunc(func() { close(s.settled) })
+	if spec.Err != nil {
+		s.state, s.err = Invalid, spec.Err
+		s.settledOnce()
+	}
+	return s
+}
+
+func blankCatalog(spec config.Server) *catalog.Server {
+	c := &catalog.Server{Name: spec.Name, Prefix: spec.Name}
+	if spec.Alias != "" {
+		c.Prefix = spec.Alias
+	}
+	return c
+}
+
+// connected returns the live connection and makes one where there is none. All
+// callers share one attempt, which goes on when a caller gives up.
+func (s *server) connected(ctx context.Context) (*conn, error) {
+	s.mu.Lock()
+	if s.conn != nil && s.conn.alive() {
+		defer s.mu.Unlock()
+		return s.conn, nil
+	}
+	a := s.attempt
+	if a == nil {
+		if err := s.tooSoon(); err != nil {
+			s.mu.Unlock()
+			return nil, err
+		}
+		a = s.begin()
+	}
+	s.mu.Unlock()
+	select {
+	case <-a.done:
+		return a.conn, a.err
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+}
+
+// tooSoon returns the last error where another attempt would tell nothing new.
+func (s *server) tooSoon() error {
+	if s.state == Invalid {
+		return s.err
+	}
+	if s.failures == 0 {
+		return nil
+	}
+	gap := callGap
+	if permanent(s.err) {
+		gap = permanentGap
+	}
+	if s.set.options.Now().Sub(s.attempted) < gap {
+		return s.err
+	}
+	return nil
+}
+
+// permanent reports whether an error stays until somebody changes something.
+func permanent(err error) bool {
+	var command *config.CommandError
+	var reference *config.ReferenceError
+	var protocol *protocolError
+	return errors.As(err, &command) || errors.As(err, &reference) || errors.As(err, &protocol) ||
+		errors.Is(err, errUnauthorized) || errors.Is(err, errModern) || errors.Is(err, errIsolation)
+}
+
+// begin starts an attempt; it is called with the lock held.
+func (s *server) begin() *attempt {
+	a := &attempt{done: make(chan struct{})}
+	old := s.conn
+	s.attempt, s.conn, s.state = a, nil, Starting
+	s.attempted = s.set.options.Now()
+	if !s.set.spawn(func(ctx context.Context) { s.try(ctx, a, old) }) {
+		s.attempt, s.state = nil, Idle
+		a.err = errClosed
+		close(a.done)
+	}
+	return a
+}
+
+func (s *server) try(ctx context.Context, a *attempt, old *conn) {
+	if old != nil {
+		// There is never a second process beside one that is on its way out.
+		_ = old.close(ctx)
+	}
+	startCtx, cancel := context.WithTimeoutCause(ctx, s.spec.InitTimeout,
+		fmt.Errorf("not connected within %s (init_timeout)", s.spec.InitTimeout))
+	c, h, err := s.open(startCtx)
+	cancel()
+	s.mu.Lock()
+	s.attempt = nil
+	a.conn, a.err = c, err
+	if err != nil {
+		s.failed(err)
+	} else {
+		s.conn, s.hello, s.state, s.err, s.failures = c, h, Ready, nil, 0
+		s.started = s.set.options.Now()
+	}
+	s.mu.Unlock()
+	close(a.done)
+	s.record()
+	if err != nil {
+		s.set.warn("server %s: %v", s.spec.Name, err)
+		s.settledOnce()
+		s.set.retryLater(s)
+		return
+	}
+	s.set.spawn(func(ctx context.Context) { s.watch(ctx, c) })
+	s.refresh(catalog.Kinds()...)
+	s.greet(ctx, c)
+}
+
+// failed records a failure; it is called with the lock held.
+func (s *server) failed(err error) {
+	s.failures++
+	s.err = err
+	s.state = Unavailable
+	if errors.Is(err, errUnauthorized) {
+		s.state = NeedsLogin
+	}
+	backoff := min(firstBackoff<<min(s.failures-1, 16), maxBackoff)
+	s.next = s.set.options.Now().Add(backoff)
+	if permanent(err) {
+		s.next = time.Time{}
+	}
+}
+
+// Reasons not to connect at all.
+var (
+	errIsolation = errors.New("isolation in a container is not supported in this version; remove isolation.enabled to run it without")
+	errModern    = errors.New("the server speaks only protocol 2026-07-28, which is not supported in this version")
+	errClosed    = errors.New("shutting down")
+)
+
+// open connects and does the handshake.
+func (s *server) open(ctx context.Context) (*conn, *hello, error) {
+	if s.modern {
+		return nil, nil, errModern
+	}
+	resolved, err := s.spec.Resolve(s.set.options.Env)
+	if err != nil {
+		return nil, nil, err
+	}
+	if resolved.Isolation != nil && resolved.Isolation.Enabled {
+		return nil, nil, errIsolation
+	}
+	s.log.mask(resolved.Secrets)
+	c := newConn(s.set.ctx, s.spec.Name, s.set.options.Session, s)
+	if resolved.URL != "" {
+		c.link, err = dialHTTP(ctx, httpOptions{
+			URL: resolved.URL, Protocol: s.spec.Protocol, Headers: resolved.Headers,
+			Environ: s.set.options.Env.Environ, Secrets: resolved.Secrets, MaxFrame: s.set.options.MaxFrame,
+		}, c.receive)
+	} else {
+		c.link, err = startStdio(stdioOptions{
+			Command: resolved.Command, Args: resolved.Args, Env: resolved.Env, Dir: resolved.Dir,
+			MaxFrame: s.set.options.MaxFrame, Log: s.log,
+			Spawner: s.set.spawner, Guard: s.set.guard, Garbage: c.garbage,
+		}, c.receive)
+	}
+	if err != nil {
+		c.cancel()
+		return nil, nil, err
+	}
+	h, err := s.handshake(ctx, c)
+	if err != nil {
+		closeErr := c.close(context.WithoutCancel(ctx))
+		return nil, nil, errors.Join(err, closeErr)
+	}
+	return c, h, nil
+}
+
+func (s *server) handshake(ctx context.Context, c *conn) (*hello, error) {
+	h, err := c.initialize(ctx, s.set.options.Version, s.set.announced())
+	if err == nil {
+		return h, nil
+	}
+	if errors.Is(err, errDied) {
+		return nil, c.link.Err()
+	}
+	if refused := new(wire.Error); errors.As(err, &refused) {
+		if s.probeModern(ctx, c) {
+			s.modern = true
+			return nil, errModern
+		}
+		return nil, fmt.Errorf("initialize: %w", refused)
+	}
+	return nil, s.detailed(err)
+}
+
+// detailed adds what the server wrote to stderr to an error that has no other
+// explanation.
+func (s *server) detailed(err error) error {
+	if tail := s.log.tail(); tail != "" {
+		return fmt.Errorf("%w; last on its stderr: %s", err, tail)
+	}
+	return err
+}
+
+// eraProbe is how long an upstream that refused initialize may take to answer
+// server/discover.
+const eraProbe = 2 * time.Second
+
+// probeModern asks whether an upstream that refused initialize speaks the
+// revision that has no initialize.
+func (s *server) probeModern(ctx context.Context, c *conn) bool {
+	ctx, cancel := context.WithTimeout(ctx, eraProbe)
+	defer cancel()
+	result, err := c.request(ctx, nil, "server/discover", json.RawMessage(`{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{},"io.modelcontextprotocol/clientInfo":{"name":"mcpproxy","version":"probe"}}}`), 0)
+	return err == nil && wire.Member(result, "supportedVersions") != nil
+}
+
+// watch closes a connection that has died, with all that it left behind.
+func (s *server) watch(ctx context.Context, c *conn) {
+	select {
+	case <-c.link.Done():
+	case <-ctx.Done():
+		return
+	}
+	s.mu.Lock()
+	if s.conn == c && s.state == Ready {
+		s.state, s.err = Idle, c.link.Err()
+	}
+	s.mu.Unlock()
+	_ = c.close(ctx)
+	s.record()
+}
+
+// greet tells a fresh connection what sessions asked for before.
+func (s *server) greet(ctx context.Context, c *conn) {
+	if level := s.set.level(); level != "" {
+		s.setLevel(ctx, c, level)
+	}
+	s.mu.Lock()
+	var uris []string
+	for uri := range s.subscribers {
+		uris = append(uris, uri)
+	}
+	s.mu.Unlock()
+	for _, uri := range uris {
+		if _, err := c.request(ctx, nil, "resources/subscribe", uriParams(uri), s.spec.InitTimeout); err != nil {
+			s.set.warn("server %s: subscribe to %s again: %v", s.spec.Name, uri, err)
+		}
+	}
+}
+
+func (s *server) setLevel(ctx context.Context, c *conn, level string) {
+	s.mu.Lock()
+	offered := s.hello != nil && s.hello.offers("logging")
+	s.mu.Unlock()
+	if !offered {
+		return
+	}
+	params := append(append(json.RawMessage(`{"level":`), wire.Quote(level)...), '}')
+	if _, err := c.request(ctx, nil, "logging/setLevel", params, s.spec.InitTimeout); err != nil {
+		s.set.warn("server %s: logging/setLevel: %v", s.spec.Name, err)
+	}
+}
+
+func uriParams(uri string) json.RawMessage {
+	return append(append(json.RawMessage(`{"uri":`), wire.Quote(uri)...), '}')
+}
+
+// listChanged implements observer.
+func (s *server) listChanged(kind catalog.Kind) { s.refresh(kind) }
+
+// resourceUpdated implements observer: subscribers of the resource, or of one
+// that contains it, are told.
+func (s *server) resourceUpdated(params json.RawMessage) {
+	uri, _ := wire.String(wire.Member(params, "uri"))
+	told := map[*wire.Session]bool{}
+	s.mu.Lock()
+	for subscribed, sessions := range s.subscribers {
+		if uri == subscribed || strings.HasPrefix(uri, strings.TrimSuffix(subscribed, "/")+"/") {
+			for session := range sessions {
+				told[session] = true
+			}
+		}
+	}
+	s.mu.Unlock()
+	for session := range told {
+		session.Notify("notifications/resources/updated", params)
+	}
+}
+
+// stop ends the connection, without a new one until somebody needs it.
+func (s *server) stop(ctx context.Context) {
+	s.mu.Lock()
+	c := s.conn
+	s.conn = nil
+	if s.state == Ready {
+		s.state = Idle
+	}
+	s.mu.Unlock()
+	if c != nil {
+		_ = c.close(ctx)
+	}
+}
+
+// record writes the state for other instances and later starts; it never waits
+// for the store.
+func (s *server) record() {
+	s.mu.Lock()
+	row := store.Server{
+		Key: s.key(), State: string(s.state), Failures: s.failures,
+		AttemptedAt: s.attempted, NextAttemptAt: s.next, Era: "legacy",
+	}
+	if s.err != nil {
+		row.LastError = s.log.clean(s.err.Error())
+	}
+	if s.modern {
+		row.Era = "modern"
+	}
+	if h := s.hello; h != nil {
+		row.Protocol, row.Capabilities, row.ServerInfo, row.Instructions = h.protocol, h.capabilities, h.serverInfo, h.instructions
+		row.ConnectedAt = s.started
+	}
+	s.mu.Unlock()
+	s.set.save(func(ctx context.Context, tx *store.Tx) error { return tx.PutServer(ctx, row) })
+}
+
+func (s *server) key() store.Key {
+	return store.Key{Name: s.spec.Name, Fingerprint: s.fingerprint, Audience: s.set.audience()}
+}
+
+// audience names what is announced to upstreams, for the store.
+func audience(capabilities json.RawMessage) string {
+	var names []string
+	for name, value := range wire.Members(capabilities) {
+		if !wire.IsNull(value) {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return strings.Join(slices.Compact(names), ",")
+}

@@ -1,0 +1,152 @@
+package upstream
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+)
+
+// Limits of what is kept of a server's output, in bytes.
+const (
+	tailSize   = 4 << 10 // in error messages
+	logSize    = 5 << 20 // of a log file; one older file is kept beside it
+	lineLength = 8 << 10 // of one line; the rest of a longer one is a line of its own
+)
+
+// serverLog keeps what a server writes outside the protocol: the end of it in
+// memory, all of it in a file that is bounded in size. Secrets are masked.
+type serverLog struct {
+	path string // "" = no file
+	now  func() time.Time
+
+	mu      sync.Mutex
+	secrets *strings.Replacer
+	file    *os.File
+	size    int64
+	pid     int
+	last    []byte // stderr of the present process, at most tailSize
+}
+
+// newServerLog returns the log of a server in folder; "" keeps no file.
+func newServerLog(folder, server string, now func() time.Time) *serverLog {
+	l := &serverLog{now: now}
+	if folder != "" {
+		l.path = filepath.Join(folder, server+".log")
+	}
+	return l
+}
+
+// mask replaces secrets from now on.
+func (l *serverLog) mask(secrets []string) {
+	var pairs []string
+	for _, s := range secrets {
+		if len(s) >= 4 {
+			pairs = append(pairs, s, "***")
+		}
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.secrets = strings.NewReplacer(pairs...)
+}
+
+// clean returns text without secrets.
+func (l *serverLog) clean(text string) string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.secrets == nil {
+		return text
+	}
+	return l.secrets.Replace(text)
+}
+
+func (l *serverLog) started(pid int) {
+	l.mu.Lock()
+	l.pid = pid
+	l.last = nil
+	l.mu.Unlock()
+	l.line("proxy", []byte("started"))
+}
+
+func (l *serverLog) ended(status string) { l.line("proxy", []byte("ended: "+status)) }
+
+// readFrom takes a server's stderr until its end.
+func (l *serverLog) readFrom(r io.Reader) {
+	in := bufio.NewReaderSize(r, lineLength)
+	for {
+		line, err := in.ReadSlice('\n')
+		if len(line) > 0 {
+			l.line("stderr", line)
+		}
+		if err != nil && err != bufio.ErrBufferFull {
+			return
+		}
+	}
+}
+
+// line takes one line of a stream.
+func (l *serverLog) line(stream string, text []byte) {
+	line := l.clean(strings.ToValidUTF8(strings.TrimRight(string(text), "\r\n"), "\uFFFD"))
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if stream == "stderr" {
+		l.last = append(append(l.last, line...), '\n')
+		if extra := len(l.last) - tailSize; extra > 0 {
+			l.last = append([]byte(nil), l.last[extra:]...)
+		}
+	}
+	if l.path == "" || !l.open() {
+		return
+	}
+	n, err := fmt.Fprintf(l.file, "%s [%d] %s: %s\n", l.now().Format(time.RFC3339), l.pid, stream, line)
+	l.size += int64(n)
+	if err != nil {
+		l.path = "" // a full disk must not stop the server
+	}
+}
+
+// open sees to a file that has room; it is called with the lock held.
+func (l *serverLog) open() bool {
+	if l.file != nil && l.size < logSize {
+		return true
+	}
+	if l.file != nil {
+		l.file.Close()
+		l.file = nil
+		_ = os.Rename(l.path, l.path+".1")
+	}
+	if err := os.MkdirAll(filepath.Dir(l.path), 0o700); err != nil {
+		l.path = ""
+		return false
+	}
+	file, err := os.OpenFile(l.path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		l.path = ""
+		return false
+	}
+	if info, err := file.Stat(); err == nil {
+		l.size = info.Size()
+	}
+	l.file = file
+	return true
+}
+
+// tail is the end of stderr of the present process.
+func (l *serverLog) tail() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return strings.TrimSpace(string(l.last))
+}
+
+func (l *serverLog) close() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.file != nil {
+		l.file.Close()
+		l.file = nil
+	}
+}

@@ -1,0 +1,225 @@
+package upstream
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"mcpproxy/mcp/catalog"
+	"mcpproxy/mcp/config"
+	"mcpproxy/mcp/wire"
+	"mcpproxy/store"
+)
+
+// settleBudget is how long, in all, lists wait for servers that were never seen
+// before.
+const settleBudget = 2500 * time.Millisecond
+
+// Options say what a Set is made of.
+type Options struct {
+	// Servers in the order of the configuration, without disabled and
+	// quarantined ones.
+	Servers []config.Server
+	// Env resolves references.
+	Env config.Env
+	// Session is the client that a private Set works for; nil for a Set that
+	// works for commands.
+	Session *wire.Session
+	// Store returns the shared store, nil where it cannot be used; it may
+	// block while the store is being opened.
+	Store func() *store.DB
+	// LogDir takes one log file per server; "" for none.
+	LogDir string
+	// Guard is the command line of the guard process (RunGuard); empty for none.
+	Guard []string
+	// Version of this program, told to upstreams.
+	Version string
+	// MaxFrame is the largest message in bytes, wire.DefaultMaxFrame if 0.
+	MaxFrame int
+	// Warn is told of what is wrong, once per text. It must not block.
+	Warn func(text string)
+	// Changed is called after the catalog has changed. It must not block.
+	Changed func()
+	Now     func() time.Time
+}
+
+// Set is one connection per configured server. Servers are started when they
+// are needed; what they offer is known from the store before that.
+type Set struct {
+	options Options
+	servers []*server
+	byName  map[string]*server
+	spawner *spawner
+	guard   *guard
+
+	ctx    context.Context
+	cancel context.CancelCauseFunc
+
+	loaded     chan struct{} // known is complete
+	known      []stored
+	choose     sync.Once
+	assembling sync.Mutex
+	snapshot   atomic.Pointer[catalog.Snapshot]
+
+	mu       sync.Mutex
+	closed   bool
+	tasks    sync.WaitGroup
+	warned   map[string]bool
+	deadline time.Time // of all Settle calls
+	wanted   string    // log level
+}
+
+// Open returns a Set; nothing is started and the store is not waited for. ctx
+// bounds the life of all that the Set starts, but only Close ends it in order.
+func Open(ctx context.Context, options Options) *Set {
+	s := &Set{
+		options: options, byName: map[string]*server{},
+		loaded: make(chan struct{}), warned: map[string]bool{},
+		spawner: newSpawner(),
+	}
+	s.guard = newGuard(options.Guard, func(err error) { s.warn("%v; servers could outlive this process if it is killed", err) })
+	s.ctx, s.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
+	for _, spec := range options.Servers {
+		server := newServer(s, spec)
+		s.servers = append(s.servers, server)
+		s.byName[spec.Name] = server
+	}
+	s.assemble()
+	s.spawn(s.load)
+	s.spawn(s.follow)
+	return s
+}
+
+// spawn runs a task that Close waits for; it reports false when the Set is
+// closed.
+func (s *Set) spawn(task func(ctx context.Context)) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return false
+	}
+	s.tasks.Add(1)
+	go func() {
+		defer s.tasks.Done()
+		task(s.ctx)
+	}()
+	return true
+}
+
+// warn reports each text once.
+func (s *Set) warn(format string, args ...any) {
+	text := fmt.Sprintf(format, args...)
+	for _, server := range s.servers {
+		text = server.log.clean(text)
+	}
+	s.mu.Lock()
+	known := s.warned[text] || s.closed
+	s.warned[text] = true
+	s.mu.Unlock()
+	if !known && s.options.Warn != nil {
+		s.options.Warn(text)
+	}
+}
+
+// announced are the capabilities that upstreams see: exactly the client's.
+func (s *Set) announced() json.RawMessage {
+	if s.options.Session != nil {
+		if c := s.options.Session.Client().Capabilities; len(c) > 0 && c[0] == '{' {
+			return c
+		}
+	}
+	return json.RawMessage("{}")
+}
+
+func (s *Set) audience() string { return audience(s.announced()) }
+
+// save hands a write to the store's queue.
+func (s *Set) save(op store.Op) {
+	// A full queue means that a later start reads the lists again.
+	_ = s.options.Store().Later(op)
+}
+
+// publish makes a new snapshot of what the servers offer now.
+func (s *Set) publish() {
+	s.assemble()
+	if s.options.Changed != nil {
+		s.options.Changed()
+	}
+}
+
+func (s *Set) assemble() {
+	s.assembling.Lock()
+	defer s.assembling.Unlock()
+	parts := make([]*catalog.Server, len(s.servers))
+	for i, server := range s.servers {
+		server.mu.Lock()
+		parts[i] = server.catalog
+		server.mu.Unlock()
+	}
+	s.snapshot.Store(catalog.NewSnapshot(parts))
+}
+
+// Snapshot returns what all servers offer; it waits for the store alone. It is
+// not to be called before the client has said what it can.
+func (s *Set) Snapshot(ctx context.Context) *catalog.Snapshot {
+	select {
+	case <-s.loaded:
+		s.choose.Do(s.restore)
+	case <-ctx.Done():
+	}
+	return s.snapshot.Load()
+}
+
+// Settle starts servers of which nothing is known and waits for those that were
+// never tried before; all calls of Settle together wait at most 2.5 s. It
+// returns early when ctx ends.
+func (s *Set) Settle(ctx context.Context) {
+	s.Snapshot(ctx)
+	s.mu.Lock()
+	if s.deadline.IsZero() {
+		s.deadline = time.Now().Add(settleBudget)
+	}
+	budget := time.NewTimer(time.Until(s.deadline))
+	s.mu.Unlock()
+	defer budget.Stop()
+	var waitFor []*server
+	for _, server := range s.servers {
+		if server.introduce() {
+			waitFor = append(waitFor, server)
+		}
+	}
+	for _, server := range waitFor {
+		select {
+		case <-server.settled:
+		case <-budget.C:
+			return
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// Close stops all servers, at most 4 s for all together, and waits for all that
+// the Set has started.
+func (s *Set) Close(ctx context.Context) {
+	s.mu.Lock()
+	s.closed = true
+	s.mu.Unlock()
+	s.cancel(errClosed)
+	var stops sync.WaitGroup
+	for _, server := range s.servers {
+		stops.Go(func() { server.stop(context.WithoutCancel(ctx)) })
+	}
+	stops.Wait()
+	s.tasks.Wait()
+	// An attempt that was under way may have brought up one more.
+	for _, server := range s.servers {
+		server.stop(context.WithoutCancel(ctx))
+		server.log.close()
+	}
+	s.guard.close()
+	s.spawner.close()
+}
