@@ -1,0 +1,193 @@
+// Package policy decides whether a caller may use an item in this way. Its
+// [Gate] is the only way from a mode to an upstream.
+//
+// It refuses to know what modes look like and how upstreams are reached. A Gate
+// starts nothing and needs no closing.
+package policy
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+
+	"mcpproxy/mcp/auth"
+	"mcpproxy/mcp/catalog"
+	"mcpproxy/mcp/wire"
+)
+
+// Upstreams are the running servers behind the Gate.
+type Upstreams interface {
+	// Snapshot returns what all servers offer, without starting any.
+	Snapshot(ctx context.Context) *catalog.Snapshot
+	// Settle starts servers of which nothing is known and waits a bounded time.
+	Settle(ctx context.Context)
+	// Do sends a request to a server.
+	Do(ctx context.Context, r Request) (json.RawMessage, *wire.Error)
+	// Subscribe and Unsubscribe route updates of one resource to the session.
+	Subscribe(ctx context.Context, r Request, uri string) (json.RawMessage, *wire.Error)
+	Unsubscribe(ctx context.Context, r Request, uri string) (json.RawMessage, *wire.Error)
+	// SetLevel asks all servers for log messages.
+	SetLevel(level string)
+	// Notified takes a client's notification to the servers it concerns.
+	Notified(method string, params json.RawMessage)
+}
+
+// Request is one request on its way to a server.
+type Request struct {
+	Session *wire.Session
+	Server  string
+	Method  string
+	Params  json.RawMessage
+	// Repeatable tells that the request may be made again when the server died
+	// while working on it.
+	Repeatable bool
+}
+
+// Rule is what the configuration says of one server.
+type Rule struct {
+	Disabled      bool
+	Quarantined   bool
+	EnabledTools  []string // nil: all but DisabledTools
+	DisabledTools []string
+	Unannotated   catalog.Tier
+	HideResources bool
+	HidePrompts   bool
+	Limit         Limit
+}
+
+// Rules are all servers' rules and the limits of the whole.
+type Rules struct {
+	Servers map[string]Rule
+	Total   Limit
+}
+
+// Gate stands between the modes and the servers.
+type Gate struct {
+	upstreams Upstreams
+	rules     Rules
+	total     *slots
+	perServer map[string]*slots
+}
+
+// NewGate returns the Gate in front of upstreams.
+func NewGate(upstreams Upstreams, rules Rules) *Gate {
+	g := &Gate{upstreams: upstreams, rules: rules, total: newSlots(rules.Total), perServer: map[string]*slots{}}
+	for name, rule := range rules.Servers {
+		g.perServer[name] = newSlots(rule.Limit)
+	}
+	return g
+}
+
+// Catalog returns what all servers offer. It holds more than a caller may see:
+// ask May for each item that is shown.
+func (g *Gate) Catalog(ctx context.Context) *catalog.Snapshot { return g.upstreams.Snapshot(ctx) }
+
+// Settle gives servers of which nothing is known yet a bounded time to say what
+// they offer.
+func (g *Gate) Settle(ctx context.Context) { g.upstreams.Settle(ctx) }
+
+// Tier is the tier that the use of an item needs; reading is enough for
+// anything that is no tool.
+func (g *Gate) Tier(item *catalog.Item) catalog.Tier {
+	if item.Kind != catalog.Tool {
+		return catalog.Read
+	}
+	return item.Tier(g.rules.Servers[item.Server].Unannotated)
+}
+
+// May reports whether the caller can see and use the item.
+func (g *Gate) May(caller auth.Caller, item *catalog.Item) bool {
+	return g.refusal(caller, item) == nil
+}
+
+// refusal says why a caller cannot use an item, nil if it can.
+func (g *Gate) refusal(caller auth.Caller, item *catalog.Item) *wire.Error {
+	if refusal := g.serverRefusal(item.Server); refusal != nil {
+		return refusal
+	}
+	rule := g.rules.Servers[item.Server]
+	switch {
+	case item.Kind == catalog.Tool && !rule.toolEnabled(item.Name):
+		return wire.Errorf(wire.CodeRefused, "tool %s of server %s is disabled by the configuration (enabled_tools, disabled_tools)", item.Name, item.Server)
+	case item.Kind == catalog.Prompt && rule.HidePrompts:
+		return wire.Errorf(wire.CodeRefused, "prompts of server %s are not exposed (expose_prompts)", item.Server)
+	case item.Kind != catalog.Tool && item.Kind != catalog.Prompt && rule.HideResources:
+		return wire.Errorf(wire.CodeRefused, "resources of server %s are not exposed (expose_resources)", item.Server)
+	case g.Tier(item) > caller.Tier:
+		return wire.Errorf(wire.CodeRefused, "tool %s of server %s needs the permission %q", item.Name, item.Server, g.Tier(item))
+	}
+	return nil
+}
+
+// serverRefusal says why a server cannot be used at all, nil if it can.
+func (g *Gate) serverRefusal(server string) *wire.Error {
+	rule, known := g.rules.Servers[server]
+	switch {
+	case !known:
+		return wire.Errorf(wire.CodeRefused, "server %s is not configured", server)
+	case rule.Disabled:
+		return wire.Errorf(wire.CodeRefused, "server %s is disabled; to use it: mcpproxy enable %s", server, server)
+	case rule.Quarantined:
+		return wire.Errorf(wire.CodeRefused, "server %s is quarantined; a person has to review it and set \"quarantined\": false in the configuration file", server)
+	}
+	return nil
+}
+
+func (r Rule) toolEnabled(name string) bool {
+	if r.EnabledTools != nil {
+		return slices.Contains(r.EnabledTools, name)
+	}
+	return !slices.Contains(r.DisabledTools, name)
+}
+
+// Use is one use of an item by a caller.
+type Use struct {
+	Caller  auth.Caller
+	Session *wire.Session
+	Item    *catalog.Item
+	Method  string
+	Params  json.RawMessage
+}
+
+// Do lets a permitted use through to the server. A refusal has CodeRefused and
+// says what would permit it; a use above a concurrency limit has CodeBusy.
+func (g *Gate) Do(ctx context.Context, u Use) (json.RawMessage, *wire.Error) {
+	if refusal := g.refusal(u.Caller, u.Item); refusal != nil {
+		return nil, refusal
+	}
+	release, busy := g.admit(ctx, u.Item.Server)
+	if busy != nil {
+		return nil, busy
+	}
+	defer release()
+	uri, _ := wire.String(wire.Member(u.Params, "uri"))
+	switch u.Method {
+	case "resources/subscribe":
+		return g.upstreams.Subscribe(ctx, u.request(), uri)
+	case "resources/unsubscribe":
+		return g.upstreams.Unsubscribe(ctx, u.request(), uri)
+	}
+	return g.upstreams.Do(ctx, u.request())
+}
+
+func (u *Use) request() Request {
+	hints := u.Item.Annotations()
+	repeatable := u.Item.Kind != catalog.Tool ||
+		string(wire.Member(hints, "readOnlyHint")) == "true" || string(wire.Member(hints, "idempotentHint")) == "true"
+	return Request{Session: u.Session, Server: u.Item.Server, Method: u.Method, Params: u.Params, Repeatable: repeatable}
+}
+
+// Explain says why a server that the catalog holds nothing of cannot be used,
+// nil if nothing forbids it.
+func (g *Gate) Explain(server string) *wire.Error {
+	if _, known := g.rules.Servers[server]; !known {
+		return nil
+	}
+	return g.serverRefusal(server)
+}
+
+// SetLevel asks all servers for log messages of that level and above.
+func (g *Gate) SetLevel(level string) { g.upstreams.SetLevel(level) }
+
+// Notified takes a notification of the client to the servers it concerns.
+func (g *Gate) Notified(method string, params json.RawMessage) { g.upstreams.Notified(method, params) }

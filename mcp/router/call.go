@@ -1,0 +1,142 @@
+package router
+
+import (
+	"context"
+	"encoding/json"
+
+	"mcpproxy/mcp/catalog"
+	"mcpproxy/mcp/policy"
+	"mcpproxy/mcp/wire"
+)
+
+// callTool answers tools/call.
+func (d *Direct) callTool(ctx context.Context, s *wire.Session, params json.RawMessage) (json.RawMessage, *wire.Error) {
+	name, ok := wire.String(wire.Member(params, "name"))
+	if !ok || name == "" {
+		return nil, wire.Errorf(wire.CodeInvalidParams, "tools/call: parameter \"name\" is missing or no text")
+	}
+	item, refusal := d.find(ctx, s, catalog.Tool, name)
+	if refusal != nil {
+		return ownFailure(refusal)
+	}
+	params = wire.SetMember(params, wire.Quote(item.Name), "name")
+	if wire.IsNull(wire.Member(params, "arguments")) {
+		params = wire.SetMember(params, json.RawMessage("{}"), "arguments")
+	}
+	result, failure := d.options.Gate.Do(ctx, policy.Use{Caller: d.options.Caller, Session: s, Item: item, Method: "tools/call", Params: params})
+	if failure != nil {
+		return ownFailure(failure)
+	}
+	return withText(result), nil
+}
+
+// find returns the item of a public name. Of a server whose lists were never
+// read the name is taken apart instead, and the server decides.
+func (d *Direct) find(ctx context.Context, s *wire.Session, kind catalog.Kind, name string) (*catalog.Item, *wire.Error) {
+	gate := d.options.Gate
+	missing := wire.Errorf(wire.CodeInvalidParams, "%s '%s' not found, or access denied", kind, name)
+	item := gate.Catalog(ctx).Names(kind, d.maxName(s)).Lookup(name)
+	if item == nil {
+		gate.Settle(ctx)
+		item = gate.Catalog(ctx).Names(kind, d.maxName(s)).Lookup(name)
+	}
+	if item != nil {
+		if !gate.May(d.options.Caller, item) {
+			return nil, missing
+		}
+		return item, nil
+	}
+	prefix, own, ok := catalog.SplitPublic(name)
+	if !ok || own == "" {
+		return nil, missing
+	}
+	for _, server := range gate.Catalog(ctx).Servers() {
+		if server.Prefix == prefix && !server.Known {
+			return &catalog.Item{Ref: catalog.Ref{Server: server.Name, Kind: kind, Name: own}}, nil
+		}
+	}
+	if refusal := gate.Explain(prefix); refusal != nil {
+		return nil, refusal
+	}
+	return nil, missing
+}
+
+// ownFailure turns a failure of ours into a result, which is what a model gets
+// to see; errors of the server, and unknown names, stay errors.
+func ownFailure(e *wire.Error) (json.RawMessage, *wire.Error) {
+	if e.Raw != nil {
+		return nil, e
+	}
+	switch e.Code {
+	case wire.CodeUnavailable, wire.CodeTimeout, wire.CodeRefused, wire.CodeBusy:
+		text := wire.Quote(e.Message)
+		return append(append(json.RawMessage(`{"content":[{"type":"text","text":`), text...), `}],"isError":true}`...), nil
+	}
+	return nil, e
+}
+
+// withText puts the JSON of a structured result in front as text where there is
+// no content, since clients that know no structured results would show nothing.
+func withText(result json.RawMessage) json.RawMessage {
+	content := wire.Member(result, "content")
+	if !wire.IsNull(content) && !emptyArray(content) {
+		return result
+	}
+	structured := wire.Member(result, "structuredContent")
+	if wire.IsNull(structured) {
+		return result
+	}
+	block := append(append(json.RawMessage(`[{"type":"text","text":`), wire.Quote(string(structured))...), `}]`...)
+	return wire.SetMember(result, block, "content")
+}
+
+func emptyArray(raw json.RawMessage) bool {
+	if len(raw) == 0 || raw[0] != '[' {
+		return false
+	}
+	for range wire.Elements(raw) {
+		return false
+	}
+	return true
+}
+
+// getPrompt answers prompts/get.
+func (d *Direct) getPrompt(ctx context.Context, s *wire.Session, params json.RawMessage) (json.RawMessage, *wire.Error) {
+	name, ok := wire.String(wire.Member(params, "name"))
+	if !ok || name == "" {
+		return nil, wire.Errorf(wire.CodeInvalidParams, "prompts/get: parameter \"name\" is missing or no text")
+	}
+	item, refusal := d.find(ctx, s, catalog.Prompt, name)
+	if refusal != nil {
+		return nil, refusal
+	}
+	params = wire.SetMember(params, wire.Quote(item.Name), "name")
+	return d.options.Gate.Do(ctx, policy.Use{Caller: d.options.Caller, Session: s, Item: item, Method: "prompts/get", Params: params})
+}
+
+// complete answers completion/complete for a prompt or a resource template.
+func (d *Direct) complete(ctx context.Context, s *wire.Session, params json.RawMessage) (json.RawMessage, *wire.Error) {
+	var item *catalog.Item
+	var refusal *wire.Error
+	switch kind, _ := wire.String(wire.Member(params, "ref", "type")); kind {
+	case "ref/prompt":
+		name, _ := wire.String(wire.Member(params, "ref", "name"))
+		if item, refusal = d.find(ctx, s, catalog.Prompt, name); refusal == nil {
+			params = wire.SetMember(params, wire.Quote(item.Name), "ref", "name")
+		}
+	case "ref/resource":
+		uri, _ := wire.String(wire.Member(params, "ref", "uri"))
+		if item, uri, refusal = d.locate(ctx, uri); refusal == nil {
+			params = wire.SetMember(params, wire.Quote(uri), "ref", "uri")
+		}
+	default:
+		return nil, wire.Errorf(wire.CodeInvalidParams, "completion/complete: ref.type %q is none of ref/prompt, ref/resource", kind)
+	}
+	if refusal != nil {
+		return nil, refusal
+	}
+	if server := d.options.Gate.Catalog(ctx).Server(item.Server); server != nil && server.Known && !server.Completions {
+		return json.RawMessage(`{"completion":{"values":[],"total":0,"hasMore":false}}`), nil
+	}
+	return d.options.Gate.Do(ctx, policy.Use{Caller: d.options.Caller, Session: s, Item: item, Method: "completion/complete", Params: params})
+}

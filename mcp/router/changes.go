@@ -1,0 +1,88 @@
+package router
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"sync"
+	"time"
+
+	"mcpproxy/mcp/catalog"
+	"mcpproxy/mcp/wire"
+)
+
+// changeGap is the least time between two list_changed notifications.
+const changeGap = 250 * time.Millisecond
+
+// shown remembers what the client knows of each list, and that something may
+// have changed since.
+type shown struct {
+	nudge chan struct{}
+
+	mu   sync.Mutex
+	sums map[catalog.Kind][]byte
+}
+
+func newShown() *shown {
+	return &shown{nudge: make(chan struct{}, 1), sums: map[catalog.Kind][]byte{}}
+}
+
+func (s *shown) remember(kind catalog.Kind, body []byte) {
+	sum := sha256.Sum256(body)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.sums[kind] = sum[:]
+}
+
+// differs reports whether the client listed this kind and saw something else;
+// the new list counts as known from then on.
+func (s *shown) differs(kind catalog.Kind, body func() []byte) bool {
+	s.mu.Lock()
+	old := s.sums[kind]
+	s.mu.Unlock()
+	if old == nil {
+		return false
+	}
+	sum := sha256.Sum256(body())
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.sums[kind] = sum[:]
+	return !bytes.Equal(old, sum[:])
+}
+
+// Changed tells the router that the catalog has changed. It never blocks.
+func (d *Direct) Changed() {
+	select {
+	case d.shown.nudge <- struct{}{}:
+	default:
+	}
+}
+
+// Run sends list_changed notifications to the session, at most every 250 ms and
+// only for lists that differ from what the client was shown, until ctx ends.
+func (d *Direct) Run(ctx context.Context, s *wire.Session) {
+	for {
+		select {
+		case <-d.shown.nudge:
+		case <-ctx.Done():
+			return
+		}
+		d.announce(ctx, s)
+		select {
+		case <-time.After(changeGap):
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+func (d *Direct) announce(ctx context.Context, s *wire.Session) {
+	told := map[string]bool{}
+	for _, kind := range catalog.Kinds() {
+		differs := d.shown.differs(kind, func() []byte { return d.render(ctx, s, kind) })
+		if method := kind.ChangedMethod(); differs && !told[method] {
+			told[method] = true
+			s.Notify(method, nil)
+		}
+	}
+}

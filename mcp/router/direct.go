@@ -1,0 +1,158 @@
+package router
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"sync"
+
+	"mcpproxy/mcp/auth"
+	"mcpproxy/mcp/catalog"
+	"mcpproxy/mcp/policy"
+	"mcpproxy/mcp/wire"
+)
+
+// manyTools is how many tools the strictest known clients take; what they do
+// with more is drop them without a word.
+const manyTools = 128
+
+// Options say what a router works with.
+type Options struct {
+	Gate   *policy.Gate
+	Caller auth.Caller
+	// MaxName is the longest public name in bytes, 0 = by client.
+	MaxName int
+	// Warn is told of what a person should know; it must not block.
+	Warn func(text string)
+}
+
+// Direct is the mode in which every tool of every server is listed as
+// server__tool, next to all resources, templates and prompts. It serves one
+// session.
+type Direct struct {
+	options Options
+	shown   *shown
+	uris    uris
+
+	mu       sync.Mutex
+	rendered map[catalog.Kind]rendered
+	crowded  bool
+}
+
+// rendered is a list reply and what it was made of.
+type rendered struct {
+	from *catalog.Snapshot
+	max  int
+	body json.RawMessage
+}
+
+// NewDirect returns the router of direct mode.
+func NewDirect(options Options) *Direct {
+	return &Direct{options: options, shown: newShown(), rendered: map[catalog.Kind]rendered{}}
+}
+
+// Routes implements wire.Router.
+func (d *Direct) Routes(method string) bool {
+	switch method {
+	case "tools/list", "tools/call", "prompts/list", "prompts/get",
+		"resources/list", "resources/templates/list", "resources/read",
+		"resources/subscribe", "resources/unsubscribe",
+		"completion/complete", "logging/setLevel":
+		return true
+	}
+	return false
+}
+
+// Handle implements wire.Router.
+func (d *Direct) Handle(ctx context.Context, s *wire.Session, method string, params json.RawMessage) (json.RawMessage, *wire.Error) {
+	switch method {
+	case "tools/list":
+		return d.list(ctx, s, catalog.Tool), nil
+	case "prompts/list":
+		return d.list(ctx, s, catalog.Prompt), nil
+	case "resources/list":
+		return d.list(ctx, s, catalog.Resource), nil
+	case "resources/templates/list":
+		return d.list(ctx, s, catalog.Template), nil
+	case "tools/call":
+		return d.callTool(ctx, s, params)
+	case "prompts/get":
+		return d.getPrompt(ctx, s, params)
+	case "completion/complete":
+		return d.complete(ctx, s, params)
+	case "logging/setLevel":
+		return d.setLevel(s, params)
+	}
+	return d.resource(ctx, s, method, params)
+}
+
+// Notified implements wire.Router.
+func (d *Direct) Notified(_ *wire.Session, method string, params json.RawMessage) {
+	d.options.Gate.Notified(method, params)
+}
+
+// list answers a list request and remembers what the client was shown.
+func (d *Direct) list(ctx context.Context, s *wire.Session, kind catalog.Kind) json.RawMessage {
+	d.options.Gate.Settle(ctx)
+	body := d.render(ctx, s, kind)
+	d.shown.remember(kind, body)
+	return body
+}
+
+// render makes the reply to a list request; it is made once per snapshot.
+func (d *Direct) render(ctx context.Context, s *wire.Session, kind catalog.Kind) json.RawMessage {
+	snapshot := d.options.Gate.Catalog(ctx)
+	max := d.maxName(s)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if r := d.rendered[kind]; r.from == snapshot && r.max == max {
+		return r.body
+	}
+	body := append(append(json.RawMessage(`{"`), kind.ListMember()...), `":[`...)
+	names := snapshot.Names(kind, max)
+	count := 0
+	for _, item := range names.Ordered() {
+		if !d.options.Gate.May(d.options.Caller, item) {
+			continue
+		}
+		if count > 0 {
+			body = append(body, ',')
+		}
+		body = append(body, define(item, names)...)
+		count++
+	}
+	body = append(body, `]}`...)
+	d.rendered[kind] = rendered{snapshot, max, body}
+	if kind == catalog.Tool && count > manyTools && !d.crowded {
+		d.crowded = true
+		d.options.Warn(fmt.Sprintf("%d tools are listed, and some clients drop those above %d without a word; "+
+			"fewer servers, or another --mode, would show fewer", count, manyTools))
+	}
+	return body
+}
+
+func define(item *catalog.Item, names *catalog.Names) json.RawMessage {
+	switch item.Kind {
+	case catalog.Tool:
+		return catalog.RenderTool(item, names.Public(item))
+	case catalog.Prompt:
+		return catalog.RenderPrompt(item, names.Public(item))
+	}
+	return item.Raw
+}
+
+func (d *Direct) maxName(s *wire.Session) int {
+	return catalog.MaxName(s.Client().Name, d.options.MaxName)
+}
+
+func (d *Direct) setLevel(s *wire.Session, params json.RawMessage) (json.RawMessage, *wire.Error) {
+	level, _ := wire.String(wire.Member(params, "level"))
+	levels := []string{"debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"}
+	if !slices.Contains(levels, level) {
+		return nil, wire.Errorf(wire.CodeInvalidParams, "logging/setLevel: level %q is none of %v", level, levels)
+	}
+	s.SetLogLevel(level)
+	d.options.Gate.SetLevel(level)
+	return json.RawMessage("{}"), nil
+}

@@ -1,0 +1,157 @@
+package router
+
+import (
+	"context"
+	"encoding/json"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/yosida95/uritemplate/v3"
+
+	"mcpproxy/mcp/catalog"
+	"mcpproxy/mcp/policy"
+	"mcpproxy/mcp/wire"
+)
+
+// serverMark stands between a server's name and a URI where the URI alone would
+// be ambiguous: "notes|config://settings". No URI scheme contains it.
+const serverMark = "|"
+
+// resource answers the requests that name a resource: read, subscribe,
+// unsubscribe.
+func (d *Direct) resource(ctx context.Context, s *wire.Session, method string, params json.RawMessage) (json.RawMessage, *wire.Error) {
+	uri, ok := wire.String(wire.Member(params, "uri"))
+	if !ok || uri == "" {
+		return nil, wire.Errorf(wire.CodeInvalidParams, "%s: parameter \"uri\" is missing or no text", method)
+	}
+	item, plain, refusal := d.locate(ctx, uri)
+	if refusal != nil {
+		return nil, refusal
+	}
+	if plain != uri {
+		params = wire.SetMember(params, wire.Quote(plain), "uri")
+	}
+	return d.options.Gate.Do(ctx, policy.Use{Caller: d.options.Caller, Session: s, Item: item, Method: method, Params: params})
+}
+
+// locate finds whose URI (or URI template) it is, and returns the URI without
+// the server mark. In this order: a server named with the mark; the servers
+// that list the URI; those with a template that gives it; the only server that
+// has resources at all, or that lists others of the same scheme, since URIs
+// also come in results without being listed.
+func (d *Direct) locate(ctx context.Context, uri string) (*catalog.Item, string, *wire.Error) {
+	item, plain := d.search(ctx, uri)
+	if len(item) == 0 {
+		d.options.Gate.Settle(ctx)
+		item, plain = d.search(ctx, uri)
+	}
+	switch len(item) {
+	case 1:
+		return item[0], plain, nil
+	case 0:
+		e := wire.Errorf(wire.CodeNotFound, "resource '%s' not found, or access denied", uri)
+		e.Data = append(append(json.RawMessage(`{"uri":`), wire.Quote(uri)...), '}')
+		return nil, "", e
+	}
+	var servers []string
+	for _, it := range item {
+		servers = append(servers, it.Server)
+	}
+	return nil, "", wire.Errorf(wire.CodeInvalidParams, "resource '%s' is offered by several servers (%s); name one, as in '%s%s%s'",
+		uri, strings.Join(servers, ", "), servers[0], serverMark, uri)
+}
+
+func (d *Direct) search(ctx context.Context, uri string) (found []*catalog.Item, plain string) {
+	var servers []*catalog.Server
+	for _, server := range d.options.Gate.Catalog(ctx).Servers() {
+		if d.options.Gate.May(d.options.Caller, &catalog.Item{Ref: catalog.Ref{Server: server.Name, Kind: catalog.Resource}}) {
+			servers = append(servers, server)
+		}
+	}
+	if name, rest, marked := strings.Cut(uri, serverMark); marked {
+		if i := slices.IndexFunc(servers, func(s *catalog.Server) bool { return s.Name == name }); i >= 0 {
+			servers, uri = servers[i:i+1], rest
+			if len(d.searchListed(servers, uri)) == 0 {
+				return []*catalog.Item{unlisted(name, uri)}, uri
+			}
+		}
+	}
+	if found = d.searchListed(servers, uri); len(found) > 0 {
+		return found, uri
+	}
+	return searchUnlisted(servers, uri), uri
+}
+
+// searchListed returns at most one item per server.
+func (d *Direct) searchListed(servers []*catalog.Server, uri string) []*catalog.Item {
+	var exact, byTemplate []*catalog.Item
+	for _, server := range servers {
+		same := func(it *catalog.Item) bool { return it.Name == uri }
+		if i := slices.IndexFunc(server.Resources, same); i >= 0 {
+			exact = append(exact, server.Resources[i])
+		} else if i := slices.IndexFunc(server.Templates, same); i >= 0 {
+			exact = append(exact, server.Templates[i])
+		} else if i := slices.IndexFunc(server.Templates, func(it *catalog.Item) bool { return d.uris.match(it.Name, uri) }); i >= 0 {
+			byTemplate = append(byTemplate, server.Templates[i])
+		}
+	}
+	if len(exact) > 0 {
+		return exact
+	}
+	return byTemplate
+}
+
+func searchUnlisted(servers []*catalog.Server, uri string) []*catalog.Item {
+	var able, sameScheme []*catalog.Item
+	scheme, _, _ := strings.Cut(uri, ":")
+	for _, server := range servers {
+		if !server.HasResources {
+			continue
+		}
+		able = append(able, unlisted(server.Name, uri))
+		if lists(server, scheme+":") {
+			sameScheme = append(sameScheme, unlisted(server.Name, uri))
+		}
+	}
+	if len(able) == 1 {
+		return able
+	}
+	if len(sameScheme) == 1 {
+		return sameScheme
+	}
+	return nil
+}
+
+func lists(server *catalog.Server, prefix string) bool {
+	begins := func(it *catalog.Item) bool { return strings.HasPrefix(it.Name, prefix) }
+	return slices.ContainsFunc(server.Resources, begins) || slices.ContainsFunc(server.Templates, begins)
+}
+
+func unlisted(server, uri string) *catalog.Item {
+	return &catalog.Item{Ref: catalog.Ref{Server: server, Kind: catalog.Resource, Name: uri}}
+}
+
+// uris remembers compiled URI templates (RFC 6570).
+type uris struct {
+	mu       sync.Mutex
+	compiled map[string]*regexp.Regexp // nil for a template that is none
+}
+
+// match reports whether the template can give the URI.
+func (u *uris) match(template, uri string) bool {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	re, known := u.compiled[template]
+	if !known {
+		if u.compiled == nil {
+			u.compiled = map[string]*regexp.Regexp{}
+		}
+		if t, err := uritemplate.New(template); err == nil {
+			re = t.Regexp()
+		}
+		u.compiled[template] = re
+	}
+	return re != nil && re.MatchString(uri)
+}
