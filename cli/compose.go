@@ -1,0 +1,130 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"path/filepath"
+	"sync"
+
+	"mcpproxy/mcp/auth"
+	"mcpproxy/mcp/catalog"
+	"mcpproxy/mcp/config"
+	"mcpproxy/mcp/policy"
+	"mcpproxy/mcp/router"
+	"mcpproxy/mcp/upstream"
+	"mcpproxy/mcp/wire"
+	"mcpproxy/store"
+)
+
+// core is the wired program between a client and the servers.
+type core struct {
+	cfg    *config.Config
+	set    *upstream.Set
+	gate   *policy.Gate
+	direct *router.Direct
+
+	openStore func() *store.DB
+}
+
+// compose wires the packages together for one session: store, servers, gate,
+// mode. Nothing is waited for and no server is started. session is nil for a
+// command. The core is to be closed.
+func (a *app) compose(ctx context.Context, cfg *config.Config, session *wire.Session) *core {
+	cfg.SkipRecursion(config.Own{Executable: a.Executable, Listen: cfg.Listen})
+	for _, warning := range cfg.Warnings {
+		a.warn(warning)
+	}
+	c := &core{cfg: cfg, openStore: sync.OnceValue(func() *store.DB { return a.openStore(ctx, cfg) })}
+	go c.openStore() // beside all else; whoever needs it waits for it
+	c.set = upstream.Open(ctx, upstream.Options{
+		Servers: usable(cfg),
+		Env:     config.Env{Environ: a.Environ, Home: a.Home, Dir: a.Dir},
+		Session: session,
+		Store:   c.openStore,
+		LogDir:  filepath.Join(cfg.DataDir, "logs"),
+		Guard:   []string{a.Executable, guardName},
+		Version: buildOf().Version,
+		Warn:    a.warn,
+		Changed: func() { c.direct.Changed() },
+		Now:     a.Now,
+	})
+	c.gate = policy.NewGate(gated{c.set}, rules(cfg))
+	c.direct = router.NewDirect(router.Options{
+		Gate: c.gate, Caller: auth.Local(), MaxName: cfg.MaxToolNameLength, Warn: a.warn,
+	})
+	return c
+}
+
+// close stops the servers and closes the store.
+func (c *core) close(ctx context.Context) {
+	c.set.Close(ctx)
+	// What could not be written is read from the servers again.
+	_ = c.openStore().Close()
+}
+
+// openStore opens the shared store; nil where it cannot be used, which is said
+// once.
+func (a *app) openStore(ctx context.Context, cfg *config.Config) *store.DB {
+	db, err := store.Open(ctx, filepath.Join(cfg.DataDir, storeFile), store.Options{Now: a.Now})
+	if err == nil {
+		return db
+	}
+	if unusable := new(store.UnusableError); errors.As(err, &unusable) {
+		a.warn(unusable.Error() + "; going on without it")
+		return nil
+	}
+	a.warn("open the store: " + err.Error() + "; going on without it")
+	return nil
+}
+
+// usable are the servers that may run.
+func usable(cfg *config.Config) []config.Server {
+	var servers []config.Server
+	for _, s := range cfg.Servers {
+		if s.Enabled && !s.Quarantined {
+			servers = append(servers, s)
+		}
+	}
+	return servers
+}
+
+// rules translates the configuration for the gate.
+func rules(cfg *config.Config) policy.Rules {
+	r := policy.Rules{Servers: map[string]policy.Rule{}, Total: limit(cfg.Limits)}
+	for _, s := range cfg.Servers {
+		r.Servers[s.Name] = policy.Rule{
+			Disabled:      !s.Enabled,
+			Quarantined:   s.Quarantined,
+			EnabledTools:  s.EnabledTools,
+			DisabledTools: s.DisabledTools,
+			Unannotated:   catalog.ParseTier(s.UnannotatedTools),
+			HideResources: !s.ExposeResources,
+			HidePrompts:   !s.ExposePrompts,
+			Limit:         limit(s.Limits),
+		}
+	}
+	return r
+}
+
+func limit(l config.Limits) policy.Limit {
+	return policy.Limit{Concurrent: l.MaxConcurrentRequests, Queue: l.QueueSize, Timeout: l.QueueTimeout}
+}
+
+// gated shows the Set to the gate, which knows nothing of package upstream.
+type gated struct{ *upstream.Set }
+
+// Do implements policy.Upstreams.
+func (g gated) Do(ctx context.Context, r policy.Request) (json.RawMessage, *wire.Error) {
+	return g.Set.Do(ctx, upstream.Request(r))
+}
+
+// Subscribe implements policy.Upstreams.
+func (g gated) Subscribe(ctx context.Context, r policy.Request, uri string) (json.RawMessage, *wire.Error) {
+	return g.Set.Subscribe(ctx, upstream.Request(r), uri)
+}
+
+// Unsubscribe implements policy.Upstreams.
+func (g gated) Unsubscribe(ctx context.Context, r policy.Request, uri string) (json.RawMessage, *wire.Error) {
+	return g.Set.Unsubscribe(ctx, upstream.Request(r), uri)
+}

@@ -1,0 +1,113 @@
+package cli
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"mcpproxy/mcp/config"
+)
+
+// listCmd lists the configured servers.
+type listCmd struct{}
+
+// Help implements kong.HelpProvider.
+func (*listCmd) Help() string {
+	return `A state is one of disabled, quarantined, idle, starting, ready, needs_login, unavailable, invalid. It is what was last seen: no server is started or asked.
+
+    mcpproxy list
+    mcpproxy list --json | jq -r '.servers[] | select(.state == "unavailable").name'`
+}
+
+// serverList is the answer of list --json.
+type serverList struct {
+	Servers []serverSummary `json:"servers"`
+}
+
+// serverSummary is one server in lists. Counts and the time are left out for
+// servers that were never seen.
+type serverSummary struct {
+	Name      string     `json:"name"`
+	State     string     `json:"state"`
+	Error     string     `json:"error,omitempty"`
+	Protocol  string     `json:"protocol,omitempty"`
+	Target    string     `json:"target,omitempty"`
+	Tools     *int       `json:"tools,omitempty"`
+	Resources *int       `json:"resources,omitempty"`
+	Templates *int       `json:"resource_templates,omitempty"`
+	Prompts   *int       `json:"prompts,omitempty"`
+	SeenAt    *time.Time `json:"seen_at,omitempty"`
+}
+
+// run prints the servers in the order of the configuration.
+func (*listCmd) run(ctx context.Context, a *app) error {
+	cfg, err := a.config()
+	if err != nil {
+		return err
+	}
+	list, err := a.standings(ctx, cfg)
+	switch {
+	case err != nil:
+		return err
+	case a.JSON:
+		answer := serverList{Servers: []serverSummary{}}
+		for _, s := range list {
+			answer.Servers = append(answer.Servers, s.summary())
+		}
+		return a.writeJSON(answer)
+	case a.Quiet:
+		var names strings.Builder
+		for _, s := range list {
+			names.WriteString(clean(s.server.Name) + "\n")
+		}
+		return a.print(names.String())
+	case len(list) == 0:
+		a.note("no servers in %s", cfg.Path)
+		a.note("hint: mcpproxy add NAME -- COMMAND ARG...")
+		return nil
+	}
+	t := a.newTable("NAME", "STATE", "TOOLS", "SEEN", "TARGET", "ERROR")
+	for _, s := range list {
+		tools := txt("")
+		if !s.known.ListedAt.IsZero() {
+			tools = num(s.known.Counts.Tools)
+		}
+		t.row(txt(s.server.Name), cell{text: s.state, tint: tintOf(s.state)}, tools,
+			when(seen(s.known)), txt(target(s.server)), txt(s.err))
+	}
+	return t.print()
+}
+
+// summary is the standing as JSON has it.
+func (s standing) summary() serverSummary {
+	sum := serverSummary{
+		Name: s.server.Name, State: s.state, Error: s.err,
+		Protocol: s.server.Protocol, Target: target(s.server),
+	}
+	if at := seen(s.known); !at.IsZero() {
+		sum.SeenAt = new(at.UTC().Truncate(time.Second))
+	}
+	if !s.known.ListedAt.IsZero() {
+		c := s.known.Counts
+		sum.Tools, sum.Resources, sum.Templates, sum.Prompts = &c.Tools, &c.Resources, &c.Templates, &c.Prompts
+	}
+	return sum
+}
+
+// target is what is started or called, with its secrets masked.
+func target(s *config.Server) string {
+	shown := s.Masked()
+	if shown.URL != "" {
+		return shown.URL
+	}
+	if shown.Command == "" {
+		return ""
+	}
+	words := append([]string{shown.Command}, shown.Args...)
+	for i, word := range words {
+		if word == "" || strings.ContainsAny(word, " \t\n'\"\\") {
+			words[i] = "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
+		}
+	}
+	return strings.Join(words, " ")
+}

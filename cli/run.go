@@ -1,0 +1,92 @@
+package cli
+
+import (
+	"context"
+	"slices"
+	"strings"
+)
+
+// The routing modes.
+const (
+	modeRetrieve = "retrieve_tools"
+	modeDirect   = "direct"
+	modeCode     = "code_execution"
+	modeProxy    = "proxy"
+)
+
+// runCmd serves one client on stdin and stdout.
+type runCmd struct {
+	Mode      string `help:"show the client its tools this way: direct; retrieve_tools, code_execution and proxy are not available in this build (default: routing_mode of the configuration)" placeholder:"MODE"`
+	Profile   string `help:"offer only the servers of this profile" hidden:"" placeholder:"NAME"`
+	TokenFile string `help:"act for the agent whose token FILE holds" hidden:"" placeholder:"FILE"`
+}
+
+// Help implements kong.HelpProvider.
+func (*runCmd) Help() string {
+	return `An MCP client starts this command. The protocol is on stdin and stdout; the end of stdin ends the program and every server it started.
+
+Of the modes, only direct is available in this build. A mode asked for with --mode is served or refused; a routing_mode that is not available is served as direct, and a line on stderr says so.
+
+    mcpproxy --mode direct
+    claude mcp add mcpproxy -- mcpproxy --mode direct`
+}
+
+// bare reports whether nothing says that a client is to be served.
+func (c *runCmd) bare() bool { return c.Mode == "" && c.Profile == "" && c.TokenFile == "" }
+
+// run serves one client until stdin ends or ctx does.
+func (c *runCmd) run(ctx context.Context, a *app) error {
+	if err := c.check(); err != nil {
+		return err
+	}
+	cfg, err := a.config()
+	if err != nil {
+		return err
+	}
+	c.mode(a, cfg.RoutingMode)
+	if a.IsTerminal(Stdin) {
+		a.note("waiting for an MCP client on stdin; Ctrl-D ends it")
+	}
+	return a.serveClient(ctx, cfg)
+}
+
+// check refuses what was asked for and cannot be served. Options that narrow
+// what a client may do are refused rather than overlooked.
+func (c *runCmd) check() error {
+	switch {
+	case c.Profile != "":
+		return misuse("", "--profile is not available in this build")
+	case c.TokenFile != "":
+		return misuse("", "--token-file is not available in this build")
+	}
+	return c.checkMode()
+}
+
+// checkMode refuses a mode that was asked for and cannot be served.
+func (c *runCmd) checkMode() error {
+	const hint = "mcpproxy --mode " + modeDirect
+	modes := []string{modeRetrieve, modeDirect, modeCode, modeProxy}
+	switch {
+	case c.Mode == "", c.Mode == modeDirect:
+		return nil
+	case slices.Contains(modes, c.Mode):
+		return misuse(hint, "mode %s is not available in this build, only %s is", c.Mode, modeDirect)
+	}
+	if meant := nearest(c.Mode, modes); meant != "" {
+		return misuse(hint, "unknown mode %q, did you mean %q?", c.Mode, meant)
+	}
+	return misuse(hint, "unknown mode %q; the modes are %s", c.Mode, strings.Join(modes, ", "))
+}
+
+// mode returns the mode to serve, given the configured one, and says on stderr
+// where it is not that one.
+func (c *runCmd) mode(a *app, configured string) string {
+	if c.Mode != "" {
+		return c.Mode
+	}
+	if configured != modeDirect {
+		a.note("routing_mode %s is not available in this build, serving %s", configured, modeDirect)
+		a.note("hint: mcpproxy --mode %s", modeDirect)
+	}
+	return modeDirect
+}

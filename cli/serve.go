@@ -1,0 +1,85 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"log/slog"
+	"os"
+	"os/signal"
+	"runtime/debug"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"mcpproxy/mcp/config"
+	"mcpproxy/mcp/router"
+	"mcpproxy/mcp/wire"
+)
+
+const (
+	// drain is how long calls under way may go on after the client closed
+	// stdin. Together with the 4 s in which servers are stopped it stays within
+	// the 5 s that clients give a server to leave.
+	drain = time.Second
+
+	// The SDK allocates 32 KiB for every value it decodes, so collecting less
+	// often pays; the limit keeps a burst of large results in bounds.
+	gcPercent   = 400
+	memoryLimit = 512 << 20
+)
+
+// serveClient serves the client on stdin and stdout until it leaves.
+func (a *app) serveClient(ctx context.Context, cfg *config.Config) error {
+	if cfg.NestedUnder(a.Environ) {
+		return hinted("give one of the two another --config", "recursion: this mcpproxy was started by an mcpproxy with the same configuration %s", cfg.Path)
+	}
+	debug.SetGCPercent(gcPercent)
+	debug.SetMemoryLimit(memoryLimit)
+	// A client that is gone is noticed by a failed write, not by dying of it:
+	// servers have to be stopped first.
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
+
+	conn := wire.NewConn(a.Stdin, a.Stdout, wire.ConnOptions{Drain: drain, Garbage: a.clientGarbage})
+	c := a.compose(ctx, cfg, conn.Session())
+	defer c.close(ctx)
+	runCtx, stop := context.WithCancel(ctx)
+	var announcing sync.WaitGroup
+	announcing.Go(func() { c.direct.Run(runCtx, conn.Session()) })
+	defer announcing.Wait()
+	defer stop()
+	return conn.Serve(runCtx, c.direct, lifecycleServer(c))
+}
+
+// lifecycleServer answers initialize, ping and the like; all else is routed
+// before it gets there.
+func lifecycleServer(c *core) *mcp.Server {
+	var reachable []string
+	if c.cfg.AdvertiseUpstreamServers {
+		reachable = c.set.Names()
+	}
+	return mcp.NewServer(
+		&mcp.Implementation{Name: "mcpproxy", Title: "mcpproxy", Version: buildOf().Version},
+		&mcp.ServerOptions{
+			Instructions:              router.DirectInstructions(c.cfg.Instructions, reachable),
+			Logger:                    slog.New(slog.DiscardHandler),
+			SupportedProtocolVersions: []string{"2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"},
+			Capabilities: &mcp.ServerCapabilities{
+				Tools:       &mcp.ToolCapabilities{ListChanged: true},
+				Prompts:     &mcp.PromptCapabilities{ListChanged: true},
+				Resources:   &mcp.ResourceCapabilities{ListChanged: true, Subscribe: true},
+				Completions: &mcp.CompletionCapabilities{},
+				Logging:     &mcp.LoggingCapabilities{},
+			},
+		})
+}
+
+// clientGarbage tells of a line of the client that is no message.
+func (a *app) clientGarbage(g wire.Garbage) {
+	if bytes.HasPrefix(bytes.ToLower(g.Line), []byte("content-length:")) {
+		a.warn("the client sends Content-Length headers; newline-delimited JSON is expected: one message per line, without headers")
+		return
+	}
+	a.warn("input that is no message: " + g.Why.Error())
+}
