@@ -31,7 +31,7 @@ type core struct {
 // mode. Nothing is waited for and no server is started. session is nil for a
 // command. The core is to be closed.
 func (a *app) compose(ctx context.Context, cfg *config.Config, session *wire.Session) *core {
-	cfg.SkipRecursion(config.Own{Executable: a.Executable, Listen: cfg.Listen})
+	cfg.SkipRecursion(a.own(cfg))
 	for _, warning := range cfg.Warnings {
 		a.warn(warning)
 	}
@@ -82,7 +82,7 @@ func (a *app) openStore(ctx context.Context, cfg *config.Config) *store.DB {
 func usable(cfg *config.Config) []config.Server {
 	var servers []config.Server
 	for _, s := range cfg.Servers {
-		if s.Enabled && !s.Quarantined {
+		if s.Enabled && !s.Quarantined && s.Err == nil {
 			servers = append(servers, s)
 		}
 	}
@@ -93,7 +93,11 @@ func usable(cfg *config.Config) []config.Server {
 func rules(cfg *config.Config) policy.Rules {
 	r := policy.Rules{Servers: map[string]policy.Rule{}, Total: limit(cfg.Limits)}
 	for _, s := range cfg.Servers {
+		if _, taken := r.Servers[s.Name]; taken {
+			continue // of two entries of one name the first counts
+		}
 		r.Servers[s.Name] = policy.Rule{
+			Invalid:       s.Err,
 			Disabled:      !s.Enabled,
 			Quarantined:   s.Quarantined,
 			EnabledTools:  s.EnabledTools,

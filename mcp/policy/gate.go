@@ -45,6 +45,7 @@ type Request struct {
 
 // Rule is what the configuration says of one server.
 type Rule struct {
+	Invalid       error // why the entry cannot be used
 	Disabled      bool
 	Quarantined   bool
 	EnabledTools  []string // nil: all but DisabledTools
@@ -127,6 +128,8 @@ func (g *Gate) serverRefusal(server string) *wire.Error {
 		return wire.Errorf(wire.CodeRefused, "server %s is not configured", server)
 	case rule.Disabled:
 		return wire.Errorf(wire.CodeRefused, "server %s is disabled; to use it: mcpproxy enable %s", server, server)
+	case rule.Invalid != nil:
+		return wire.Errorf(wire.CodeRefused, "server %s cannot be used: %v", server, rule.Invalid)
 	case rule.Quarantined:
 		return wire.Errorf(wire.CodeRefused, "server %s is quarantined; a person has to review it and set \"quarantined\": false in the configuration file", server)
 	}

@@ -105,54 +105,71 @@ func (c *conn) request(ctx context.Context, session *wire.Session, method string
 	if call.token = wire.Member(params, "_meta", "progressToken"); call.token != nil || idle > 0 {
 		params = wire.SetMember(params, strconv.AppendInt(nil, id, 10), "_meta", "progressToken")
 	}
-	if err := c.link.Send(ctx, outgoing{Frame: wire.Request(id, method, params), ID: id, Method: method}); err != nil {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel() // also ends the stream that the answer was to come on
+	m, err := c.await(ctx, call, idle, c.send(ctx, outgoing{Frame: wire.Request(id, method, params), ID: id, Method: method}))
+	switch {
+	case err != nil && (ctx.Err() != nil || errors.Is(err, errIdle)):
+		c.abandon(ctx, id, err)
+		return nil, err
+	case err != nil:
 		c.forget(id)
 		return nil, err
-	}
-	m, err := c.await(ctx, call, idle)
-	if err != nil {
-		if ctx.Err() != nil || errors.Is(err, errIdle) {
-			c.abandon(ctx, id, err)
-		} else {
-			c.forget(id)
-		}
-		return nil, err
-	}
-	if m.Error != nil {
+	case m.Error != nil && m.Raw == nil:
+		// The link's own word that no answer will come.
+		return nil, fmt.Errorf("%w: %s", errDied, wire.ParseError(m.Error).Message)
+	case m.Error != nil:
 		return nil, wire.ParseError(m.Error)
 	}
 	return m.Result, nil
 }
 
-func (c *conn) await(ctx context.Context, call *pendingCall, idle time.Duration) (wire.Message, error) {
+// send delivers a request and returns where it is told that this failed. Over
+// HTTP it may take as long as the answer, so it does not hold the caller.
+func (c *conn) send(ctx context.Context, m outgoing) <-chan error {
+	failed := make(chan error, 1)
+	if _, quick := c.link.(*stdioLink); quick {
+		if err := c.link.Send(ctx, m); err != nil {
+			failed <- err
+		}
+		return failed
+	}
+	c.spawn(func() {
+		if err := c.link.Send(ctx, m); err != nil {
+			failed <- err
+		}
+	})
+	return failed
+}
+
+func (c *conn) await(ctx context.Context, call *pendingCall, idle time.Duration, failed <-chan error) (wire.Message, error) {
 	var silence <-chan time.Time
+	var timer *time.Timer
 	if idle > 0 {
-		timer := time.NewTimer(idle)
+		timer = time.NewTimer(idle)
 		defer timer.Stop()
 		silence = timer.C
-		for {
-			select {
-			case <-call.sign:
-				timer.Reset(idle)
-				continue
-			case m := <-call.answer:
-				return m, nil
-			case <-ctx.Done():
-				return wire.Message{}, context.Cause(ctx)
-			case <-silence:
-				return wire.Message{}, errIdle
-			case <-c.link.Done():
-				return c.lastAnswer(call)
-			}
-		}
 	}
-	select {
-	case m := <-call.answer:
-		return m, nil
-	case <-ctx.Done():
-		return wire.Message{}, context.Cause(ctx)
-	case <-c.link.Done():
-		return c.lastAnswer(call)
+	for {
+		select {
+		case m := <-call.answer:
+			return m, nil
+		case <-call.sign:
+			if timer != nil {
+				timer.Reset(idle)
+			}
+		case err := <-failed:
+			if ctx.Err() != nil {
+				return wire.Message{}, context.Cause(ctx)
+			}
+			return wire.Message{}, err
+		case <-ctx.Done():
+			return wire.Message{}, context.Cause(ctx)
+		case <-silence:
+			return wire.Message{}, errIdle
+		case <-c.link.Done():
+			return c.lastAnswer(call)
+		}
 	}
 }
 
@@ -222,7 +239,7 @@ func (c *conn) garbage(g wire.Garbage) {
 		return
 	}
 	failure := wire.Errorf(wire.CodeInternal, "server %s sent an answer that cannot be read: %v", c.server, g.Why)
-	c.answered(wire.Message{ID: g.ID, Error: failure.JSON()})
+	c.answered(wire.Message{Raw: failure.JSON(), ID: g.ID, Error: failure.JSON()})
 }
 
 // target is the session that what the upstream says belongs to: the one whose

@@ -181,10 +181,26 @@ func (l *httpLink) deliver(x *httpExchange, data []byte) {
 	decode(data, l.max, ignored, func(m wire.Message) { l.hand(x, m) })
 }
 
+// parseLine is wire.Parse for a message that may stand on several lines: the
+// line ends, which no JSON string holds as they are, become spaces, since what
+// is relayed to a client of stdio must be one line. It changes data.
+func parseLine(data []byte) (wire.Message, error) {
+	m, err := wire.Parse(data)
+	if err != nil || !bytes.ContainsAny(m.Raw, "\r\n") {
+		return m, err
+	}
+	for i, c := range m.Raw {
+		if c == '\n' || c == '\r' {
+			m.Raw[i] = ' '
+		}
+	}
+	return m, nil
+}
+
 // decode calls found for each message in data, which it owns.
 func decode(data []byte, max int, ignored func(wire.Garbage), found func(wire.Message)) {
 	if utf8.Valid(data) {
-		m, err := wire.Parse(data)
+		m, err := parseLine(data)
 		if err == nil && (m.IsRequest() || m.IsNotification() || m.IsResponse()) {
 			found(m)
 			return
@@ -233,7 +249,7 @@ func withID(m wire.Message, id int64) wire.Message {
 // answeredBy hands on the body of a failure if it is a JSON-RPC error for the
 // request, and reports whether it was.
 func (l *httpLink) answeredBy(x *httpExchange, body []byte) bool {
-	m, err := wire.Parse(body)
+	m, err := parseLine(bytes.Clone(body))
 	if err != nil || x.id == 0 || m.Error == nil {
 		return false
 	}

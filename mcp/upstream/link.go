@@ -9,8 +9,10 @@ import (
 // link is one transport to one upstream: a child's pipes, streamable HTTP or
 // HTTP with SSE. It moves whole messages and knows nothing of what they mean.
 type link interface {
-	// Send delivers one message. An error means that the upstream has not
-	// processed it.
+	// Send delivers one message; over HTTP that can take as long as the answer.
+	// An error means that the upstream has not processed it. Where a request was
+	// delivered and its answer can no longer come, the receiver gets an error
+	// answer without Raw.
 	Send(ctx context.Context, m outgoing) error
 	// Done is closed when the link is dead.
 	Done() <-chan struct{}

@@ -59,8 +59,9 @@ func (s *Set) Do(ctx context.Context, r Request) (json.RawMessage, *wire.Error) 
 		}
 		// The session may have expired, or the process ended, since it was last
 		// used; then the request was not taken and is safe to send once more.
-		again := attempt == 0 && ctx.Err() == nil && (errors.Is(err, errSessionExpired) ||
-			!c.alive() && (r.Repeatable || !errors.Is(err, errDied)))
+		died := errors.Is(err, errDied)
+		again := attempt == 0 && ctx.Err() == nil &&
+			(errors.Is(err, errSessionExpired) || died && r.Repeatable || !died && !c.alive())
 		if !again {
 			return nil, server.callFailure(c, r.Method, err)
 		}
@@ -87,7 +88,7 @@ func (s *server) callFailure(c *conn, method string, err error) *wire.Error {
 		return wire.Errorf(wire.CodeTimeout, "server %s: %s: %v", s.spec.Name, method, late)
 	case errors.Is(err, errIdle):
 		return wire.Errorf(wire.CodeTimeout, "server %s: %s: no sign of life for %s (call_idle_timeout)", s.spec.Name, method, s.spec.CallIdleTimeout)
-	case errors.Is(err, errDied):
+	case errors.Is(err, errDied) && !c.alive():
 		return s.failure(c.link.Err(), "ended during "+method)
 	}
 	return s.failure(err, "failed during "+method)

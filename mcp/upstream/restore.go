@@ -83,7 +83,7 @@ func better(a, b store.Server, audience string) bool {
 func (s *server) introduce() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.catalog.Known && !s.stale || s.state == Invalid {
+	if s.catalog.Known && !s.stale {
 		return false
 	}
 	if s.attempt == nil && s.conn == nil {

@@ -27,7 +27,6 @@ const (
 	Ready       State = "ready"       // connected
 	NeedsLogin  State = "needs_login" // refused our credentials
 	Unavailable State = "unavailable" // the last attempt to connect or list failed
-	Invalid     State = "invalid"     // its configuration cannot be used
 )
 
 // Time between attempts to reach a server of which nothing is known yet.
@@ -85,10 +84,6 @@ func newServer(set *Set, spec config.Server) *server {
 		settled:     make(chan struct{}),
 	}
 	s.settledOnce = sync.OnceFunc(func() { close(s.settled) })
-	if spec.Err != nil {
-		s.state, s.err = Invalid, spec.Err
-		s.settledOnce()
-	}
 	return s
 }
 
@@ -127,9 +122,6 @@ func (s *server) connected(ctx context.Context) (*conn, error) {
 
 // tooSoon returns the last error where another attempt would tell nothing new.
 func (s *server) tooSoon() error {
-	if s.state == Invalid {
-		return s.err
-	}
 	if s.failures == 0 {
 		return nil
 	}
@@ -238,6 +230,7 @@ func (s *server) open(ctx context.Context) (*conn, *hello, error) {
 		c.link, err = dialHTTP(ctx, httpOptions{
 			URL: resolved.URL, Protocol: s.spec.Protocol, Headers: resolved.Headers,
 			Environ: s.set.options.Env.Environ, Secrets: resolved.Secrets, MaxFrame: s.set.options.MaxFrame,
+			Report: func(text string) { s.log.line("http", []byte(text)) },
 		}, c.receive)
 	} else {
 		c.link, err = startStdio(stdioOptions{
@@ -263,7 +256,7 @@ func (s *server) handshake(ctx context.Context, c *conn) (*hello, error) {
 	if err == nil {
 		return h, nil
 	}
-	if errors.Is(err, errDied) {
+	if errors.Is(err, errDied) && !c.alive() {
 		return nil, c.link.Err()
 	}
 	if refused := new(wire.Error); errors.As(err, &refused) {
@@ -382,6 +375,7 @@ func (s *server) stop(ctx context.Context) {
 	s.mu.Unlock()
 	if c != nil {
 		_ = c.close(ctx)
+		s.record()
 	}
 }
 

@@ -20,8 +20,8 @@ const settleBudget = 2500 * time.Millisecond
 
 // Options say what a Set is made of.
 type Options struct {
-	// Servers in the order of the configuration, without disabled and
-	// quarantined ones.
+	// Servers in the order of the configuration, without those that must not or
+	// cannot run.
 	Servers []config.Server
 	// Env resolves references.
 	Env config.Env

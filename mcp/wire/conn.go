@@ -19,6 +19,11 @@ import (
 // beyond it the next line is read when one has ended.
 const maxConcurrent = 1024
 
+// lastWords is how long cancelled requests may take to answer.
+const lastWords = 300 * time.Millisecond
+
+var errClientGone = errors.New("the client is gone")
+
 // ErrCancelledByClient is the cause of a request context that ended because
 // the client cancelled the request.
 type ErrCancelledByClient struct {
@@ -124,26 +129,33 @@ func (c *Conn) Serve(ctx context.Context, router Router, server *mcp.Server) err
 	var err error
 	select {
 	case err = <-read:
-		c.drain()
+		// Whoever closed the stream may be waiting for this process to end, so
+		// requests under way get a limited time, and what is still open then has
+		// a moment to answer that it was cut short.
+		if !c.idle(c.options.Drain) {
+			cancel(errClientGone)
+			c.idle(lastWords)
+		}
 	case <-c.out.Failed():
 		err = fmt.Errorf("write to client: %w", c.out.Err())
 	case <-ctx.Done():
 		err = context.Cause(ctx)
 	}
-	cancel(errors.New("the client is gone"))
+	cancel(errClientGone)
 	c.calls.fail(Errorf(CodeUnavailable, "the client is gone"))
 	c.out.Drain()
 	return err
 }
 
-// drain lets requests under way end; the time is limited, since whoever closed
-// the stream may be waiting for this process to end.
-func (c *Conn) drain() {
+// idle waits until no request is under way, at most for d.
+func (c *Conn) idle(d time.Duration) bool {
 	done := make(chan struct{})
 	go func() { c.requests.Wait(); close(done) }()
 	select {
 	case <-done:
-	case <-time.After(c.options.Drain):
+		return true
+	case <-time.After(d):
+		return false
 	}
 }
 
