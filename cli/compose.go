@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"path/filepath"
+	"slices"
 	"sync"
 
 	"mcpproxy/mcp/auth"
@@ -28,15 +29,19 @@ type core struct {
 }
 
 // compose wires the packages together for one session: store, servers, gate,
-// mode. Nothing is waited for and no server is started. session is nil for a
+// mode. Nothing is opened and no server is started before it is needed. session is nil for a
 // command. The core is to be closed.
 func (a *app) compose(ctx context.Context, cfg *config.Config, session *wire.Session) *core {
 	cfg.SkipRecursion(a.own(cfg))
 	for _, warning := range cfg.Warnings {
 		a.warn(warning)
 	}
+	for _, s := range cfg.Servers {
+		if s.Err != nil && s.Enabled && !slices.Contains(cfg.Warnings, s.Err.Error()) {
+			a.warn(s.Err.Error())
+		}
+	}
 	c := &core{cfg: cfg, openStore: sync.OnceValue(func() *store.DB { return a.openStore(ctx, cfg) })}
-	go c.openStore() // beside all else; whoever needs it waits for it
 	c.set = upstream.Open(ctx, upstream.Options{
 		Servers: usable(cfg),
 		Env:     config.Env{Environ: a.Environ, Home: a.Home, Dir: a.Dir},
@@ -51,7 +56,7 @@ func (a *app) compose(ctx context.Context, cfg *config.Config, session *wire.Ses
 	})
 	c.gate = policy.NewGate(gated{c.set}, rules(cfg))
 	c.direct = router.NewDirect(router.Options{
-		Gate: c.gate, Caller: auth.Local(), MaxName: cfg.MaxToolNameLength, Warn: a.warn,
+		Gate: c.gate, Caller: auth.Local(), MaxName: cfg.MaxToolNameLength, Lists: lists{c.openStore}, Warn: a.warn,
 	})
 	return c
 }
@@ -131,4 +136,20 @@ func (g gated) Subscribe(ctx context.Context, r policy.Request, uri string) (jso
 // Unsubscribe implements policy.Upstreams.
 func (g gated) Unsubscribe(ctx context.Context, r policy.Request, uri string) (json.RawMessage, *wire.Error) {
 	return g.Set.Unsubscribe(ctx, upstream.Request(r), uri)
+}
+
+// lists keeps rendered lists in the store.
+type lists struct{ open func() *store.DB }
+
+// Get implements router.Lists.
+func (l lists) Get(ctx context.Context, key string) json.RawMessage {
+	// What cannot be read is rendered again.
+	body, _ := l.open().List(ctx, key)
+	return body
+}
+
+// Put implements router.Lists.
+func (l lists) Put(key string, body json.RawMessage) {
+	// What cannot be kept is rendered again.
+	_ = l.open().Later(func(ctx context.Context, tx *store.Tx) error { return tx.PutList(ctx, key, body) })
 }

@@ -131,16 +131,19 @@ func (i item) rewritten(t *testing.T, key string, edit func(string) string) item
 }
 
 // add appends what the proxy is to list for a server that lists direct. The
-// documented rewrites of tools and prompts are the name, `server__name`, and the
-// description, which starts with `[server] `.
+// documented rewrites are the name of tools and prompts, `server__name`, and the
+// description of tools, which starts with `[server] `.
 func (l listing) add(t *testing.T, server string, direct listing) {
 	t.Helper()
 	named := func(name string) string { return server + "__" + name }
 	described := func(text string) string { return "[" + server + "] " + text }
 	for method, items := range direct {
 		for _, i := range items {
-			if method == "tools/list" || method == "prompts/list" {
+			switch method {
+			case "tools/list":
 				i = i.rewritten(t, "name", named).rewritten(t, "description", described)
+			case "prompts/list":
+				i = i.rewritten(t, "name", named)
 			}
 			l[method] = append(l[method], i)
 		}

@@ -41,8 +41,13 @@ func (a *app) serveClient(ctx context.Context, cfg *config.Config) error {
 	// servers have to be stopped first.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 
-	conn := wire.NewConn(a.Stdin, a.Stdout, wire.ConnOptions{Drain: drain, Garbage: a.clientGarbage})
-	c := a.compose(ctx, cfg, conn.Session())
+	var c *core
+	conn := wire.NewConn(a.Stdin, a.Stdout, wire.ConnOptions{
+		Drain:   drain,
+		Garbage: a.clientGarbage,
+		Greeted: func() { c.set.Load() },
+	})
+	c = a.compose(ctx, cfg, conn.Session())
 	defer c.close(ctx)
 	runCtx, stop := context.WithCancel(ctx)
 	var announcing sync.WaitGroup

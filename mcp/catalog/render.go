@@ -7,6 +7,10 @@ import (
 	"mcpproxy/mcp/wire"
 )
 
+// RenderVersion is raised with every change of what is rendered, so that no
+// reply of an older build is served from the store.
+const RenderVersion = 1
+
 // RenderTool returns the definition of a tool under its public name: the name,
 // the description with "[server] " in front, and a root of inputSchema and
 // outputSchema that strict clients accept. All other bytes are the upstream's.
@@ -31,10 +35,10 @@ func RenderTool(item *Item, public string) json.RawMessage {
 	return raw
 }
 
-// RenderPrompt returns the definition of a prompt under its public name.
+// RenderPrompt returns the definition of a prompt under its public name; all
+// other bytes are the upstream's.
 func RenderPrompt(item *Item, public string) json.RawMessage {
-	raw := wire.SetMember(item.Raw, wire.Quote(public), "name")
-	return wire.SetMember(raw, description(item), "description")
+	return wire.SetMember(item.Raw, wire.Quote(public), "name")
 }
 
 // description is the raw description with the server's name in front; the

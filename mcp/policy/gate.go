@@ -7,7 +7,10 @@ package policy
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
+	"fmt"
 	"slices"
 
 	"mcpproxy/mcp/auth"
@@ -19,6 +22,8 @@ import (
 type Upstreams interface {
 	// Snapshot returns what all servers offer, without starting any.
 	Snapshot(ctx context.Context) *catalog.Snapshot
+	// Stamp names the content of Snapshot without making it; "" if it cannot.
+	Stamp(ctx context.Context) string
 	// Settle starts servers of which nothing is known and waits a bounded time.
 	Settle(ctx context.Context)
 	// Do sends a request to a server.
@@ -82,6 +87,17 @@ func NewGate(upstreams Upstreams, rules Rules) *Gate {
 // Catalog returns what all servers offer. It holds more than a caller may see:
 // ask May for each item that is shown.
 func (g *Gate) Catalog(ctx context.Context) *catalog.Snapshot { return g.upstreams.Snapshot(ctx) }
+
+// Stamp names what the caller may see of the catalog: equal stamps mean equal
+// items. It is cheaper than the catalog, and empty where that is needed to tell.
+func (g *Gate) Stamp(ctx context.Context, caller auth.Caller) string {
+	stamp := g.upstreams.Stamp(ctx)
+	if stamp == "" {
+		return ""
+	}
+	sum := sha256.Sum256(fmt.Appendf(nil, "%s %v %v", stamp, g.rules, caller))
+	return hex.EncodeToString(sum[:])
+}
 
 // Settle gives servers of which nothing is known yet a bounded time to say what
 // they offer.

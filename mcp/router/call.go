@@ -1,6 +1,7 @@
 package router
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 
@@ -78,8 +79,8 @@ func ownFailure(e *wire.Error) (json.RawMessage, *wire.Error) {
 // withText puts the JSON of a structured result in front as text where there is
 // no content, since clients that know no structured results would show nothing.
 func withText(result json.RawMessage) json.RawMessage {
-	content := wire.Member(result, "content")
-	if !wire.IsNull(content) && !emptyArray(content) {
+	content := wire.ValueStart(result, "content")
+	if content != nil && !bytes.HasPrefix(content, []byte("null")) && !emptyArray(content) {
 		return result
 	}
 	structured := wire.Member(result, "structuredContent")
@@ -90,14 +91,10 @@ func withText(result json.RawMessage) json.RawMessage {
 	return wire.SetMember(result, block, "content")
 }
 
+// emptyArray reports whether an array without elements begins there.
 func emptyArray(raw json.RawMessage) bool {
-	if len(raw) == 0 || raw[0] != '[' {
-		return false
-	}
-	for range wire.Elements(raw) {
-		return false
-	}
-	return true
+	rest, ok := bytes.CutPrefix(raw, []byte("["))
+	return ok && bytes.HasPrefix(bytes.TrimLeft(rest, " \t\r\n"), []byte("]"))
 }
 
 // getPrompt answers prompts/get.

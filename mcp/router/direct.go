@@ -23,8 +23,18 @@ type Options struct {
 	Caller auth.Caller
 	// MaxName is the longest public name in bytes, 0 = by client.
 	MaxName int
+	// Lists keeps rendered replies between starts; may be nil.
+	Lists Lists
 	// Warn is told of what a person should know; it must not block.
 	Warn func(text string)
+}
+
+// Lists keeps list replies under keys that name what they were rendered from.
+type Lists interface {
+	// Get returns the reply of a key, nil if there is none.
+	Get(ctx context.Context, key string) json.RawMessage
+	// Put keeps a reply; it never blocks.
+	Put(key string, body json.RawMessage)
 }
 
 // Direct is the mode in which every tool of every server is listed as
@@ -95,8 +105,24 @@ func (d *Direct) Notified(_ *wire.Session, method string, params json.RawMessage
 // list answers a list request and remembers what the client was shown.
 func (d *Direct) list(ctx context.Context, s *wire.Session, kind catalog.Kind) json.RawMessage {
 	d.options.Gate.Settle(ctx)
-	body := d.render(ctx, s, kind)
+	body := d.stored(ctx, s, kind)
 	d.shown.remember(kind, body)
+	return body
+}
+
+// stored takes the reply from an earlier start where nothing has changed since;
+// the catalog itself is then not needed yet.
+func (d *Direct) stored(ctx context.Context, s *wire.Session, kind catalog.Kind) json.RawMessage {
+	stamp := d.options.Gate.Stamp(ctx, d.options.Caller)
+	if stamp == "" || d.options.Lists == nil {
+		return d.render(ctx, s, kind)
+	}
+	key := fmt.Sprintf("direct/%d/%s/%d/%s", catalog.RenderVersion, kind, d.maxName(s), stamp)
+	if body := d.options.Lists.Get(ctx, key); body != nil {
+		return body
+	}
+	body := d.render(ctx, s, kind)
+	d.options.Lists.Put(key, body)
 	return body
 }
 

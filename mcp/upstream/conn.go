@@ -102,7 +102,10 @@ func (c *conn) request(ctx context.Context, session *wire.Session, method string
 	id := c.last
 	c.pending[id] = call
 	c.mu.Unlock()
-	if call.token = wire.Member(params, "_meta", "progressToken"); call.token != nil || idle > 0 {
+	if token := wire.Member(params, "_meta", "progressToken"); !wire.IsNull(token) {
+		call.token = token
+	}
+	if call.token != nil || idle > 0 {
 		params = wire.SetMember(params, strconv.AppendInt(nil, id, 10), "_meta", "progressToken")
 	}
 	ctx, cancel := context.WithCancel(ctx)

@@ -58,6 +58,9 @@ func (s *server) readKinds(ctx context.Context, c *conn, h *hello, kinds []catal
 	ctx, cancel := context.WithTimeoutCause(ctx, s.spec.InitTimeout,
 		fmt.Errorf("no answer within %s (init_timeout)", s.spec.InitTimeout))
 	defer cancel()
+	if len(kinds) < len(catalog.Kinds()) {
+		s.set.Snapshot(ctx) // the other kinds may still have to come from the store
+	}
 	lists := map[catalog.Kind][]*catalog.Item{}
 	for _, kind := range kinds {
 		var elements []json.RawMessage
@@ -110,7 +113,7 @@ func (s *server) publish(h *hello, lists map[catalog.Kind][]*catalog.Item) {
 		}
 		next.SetItems(kind, override(s.spec, items))
 	}
-	s.catalog, s.stale = next, false
+	s.catalog, s.known, s.listed, s.stale = next, true, true, false
 	if s.state == Unavailable && s.conn != nil {
 		s.state, s.err = Ready, nil
 	}
@@ -152,20 +155,17 @@ func override(spec config.Server, items []*catalog.Item) []*catalog.Item {
 	return out
 }
 
-// restore takes what the store holds of the server. exact tells whether it was
-// taken for the present audience.
-func (s *server) restore(row store.Server, items []store.Item, exact bool) {
+// restore takes what the store knows of the server itself. exact tells whether
+// that was learned for the present audience.
+func (s *server) restore(row store.Server, exact bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.catalog.Known || s.conn != nil {
-		return
-	}
 	s.remembered = true
 	s.modern = row.Era == "modern"
 	if exact {
 		s.failures, s.next = row.Failures, row.NextAttemptAt
 	}
-	if row.ListedAt.IsZero() {
+	if row.ListedAt.IsZero() || s.known {
 		return
 	}
 	h := &hello{capabilities: row.Capabilities}
@@ -173,6 +173,18 @@ func (s *server) restore(row store.Server, items []store.Item, exact bool) {
 	next.Known = true
 	next.Completions = h.offers("completions")
 	next.HasResources = h.offers("resources")
+	s.catalog, s.known, s.stale = next, true, !exact
+}
+
+// restoreItems takes what the store knows of the server's items, unless the
+// server itself has said something newer.
+func (s *server) restoreItems(items []store.Item) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.listed || !s.known {
+		return
+	}
+	next := *s.catalog
 	byKind := map[catalog.Kind][]*catalog.Item{}
 	for _, item := range items {
 		kind := catalog.Kind(item.Kind)
@@ -181,5 +193,5 @@ func (s *server) restore(row store.Server, items []store.Item, exact bool) {
 	for kind, list := range byKind {
 		next.SetItems(kind, override(s.spec, list))
 	}
-	s.catalog, s.stale = next, !exact
+	s.catalog = &next
 }

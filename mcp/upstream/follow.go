@@ -12,7 +12,7 @@ const followTick = 2 * time.Second
 // of a server.
 func (s *Set) follow(ctx context.Context) {
 	select {
-	case <-s.loaded:
+	case <-s.rows:
 	case <-ctx.Done():
 		return
 	}

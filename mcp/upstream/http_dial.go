@@ -27,7 +27,9 @@ func dialHTTP(ctx context.Context, o httpOptions, recv receiver) (link, error) {
 	case o.Protocol == "streamable-http":
 		return l, nil
 	}
-	return &fallbackLink{link: l, options: o, recv: recv}, nil
+	f := &fallbackLink{options: o, recv: recv, done: make(chan struct{})}
+	f.use(l)
+	return f, nil
 }
 
 // fallbackLink is streamable HTTP until a server turns out to speak only
@@ -35,9 +37,26 @@ func dialHTTP(ctx context.Context, o httpOptions, recv receiver) (link, error) {
 type fallbackLink struct {
 	options httpOptions
 	recv    receiver
+	done    chan struct{} // the link in use is done
+	watches sync.WaitGroup
 
 	mu   sync.Mutex
 	link link
+}
+
+// use makes l the link in use; the end of an earlier one no longer counts.
+func (f *fallbackLink) use(l link) {
+	f.mu.Lock()
+	f.link = l
+	f.mu.Unlock()
+	f.watches.Go(func() {
+		<-l.Done()
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		if f.link == l {
+			close(f.done)
+		}
+	})
 }
 
 func (f *fallbackLink) current() link {
@@ -65,9 +84,7 @@ func (f *fallbackLink) Send(ctx context.Context, m outgoing) error {
 	if oldErr != nil {
 		return fmt.Errorf("%w; with the older HTTP+SSE: %w", err, oldErr)
 	}
-	f.mu.Lock()
-	f.link = old
-	f.mu.Unlock()
+	f.use(old)
 	// There is no session to take leave of, so nothing can go wrong.
 	return present.Close(ctx)
 }
@@ -79,14 +96,18 @@ func (f *fallbackLink) SetProtocol(version string) {
 	}
 }
 
-// Done is the present link's; it is to be asked anew after initialize was sent.
-func (f *fallbackLink) Done() <-chan struct{} { return f.current().Done() }
+// Done implements link.
+func (f *fallbackLink) Done() <-chan struct{} { return f.done }
 
 // Err is the present link's.
 func (f *fallbackLink) Err() error { return f.current().Err() }
 
 // Close closes the present link.
-func (f *fallbackLink) Close(ctx context.Context) error { return f.current().Close(ctx) }
+func (f *fallbackLink) Close(ctx context.Context) error {
+	err := f.current().Close(ctx)
+	f.watches.Wait()
+	return err
+}
 
 // speaksOldProtocol reports whether a POST of initialize failed in a way in
 // which servers of protocol 2024-11-05 fail, which expect a GET there. These

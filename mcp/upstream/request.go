@@ -202,6 +202,8 @@ type Status struct {
 	Name  string
 	State State
 	Err   error
+	// Reason is the text of Err without secrets, "" where there is none.
+	Reason string
 	// Items counts by kind: tool, resource, template, prompt.
 	Items map[string]int
 }
@@ -211,8 +213,12 @@ func (s *Set) Status() []Status {
 	all := make([]Status, 0, len(s.servers))
 	for _, server := range s.servers {
 		server.mu.Lock()
-		all = append(all, Status{Name: server.spec.Name, State: server.state, Err: server.err})
+		status := Status{Name: server.spec.Name, State: server.state, Err: server.err}
 		server.mu.Unlock()
+		if status.Err != nil {
+			status.Reason = server.log.clean(status.Err.Error())
+		}
+		all = append(all, status)
 	}
 	return all
 }

@@ -2,67 +2,97 @@ package upstream
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
 	"time"
 
 	"mcpproxy/store"
 )
 
-// stored is what the store holds of a server for one audience.
-type stored struct {
-	row   store.Server
-	items []store.Item
+// Load begins to read the store, in the background. What of it counts depends on
+// what the client can do, so it is called once the client has said that; other
+// methods call it where it was forgotten.
+func (s *Set) Load() {
+	s.loading.Do(func() {
+		if !s.spawn(s.loadRows) {
+			close(s.rows)
+		}
+		s.spawn(s.follow)
+	})
 }
 
-// load reads all that the store holds of the configured servers. What of it
-// counts is chosen later: it depends on what the client can do, which is not
-// known yet when an instance starts.
-func (s *Set) load(ctx context.Context) {
-	defer close(s.loaded)
-	db := s.options.Store()
-	rows, err := db.Servers(ctx)
-	if err == nil {
-		err = s.loadItems(ctx, db, rows)
+// await waits for the rows; it reports false when ctx ended before.
+func (s *Set) await(ctx context.Context) bool {
+	s.Load()
+	select {
+	case <-s.rows:
+		return true
+	case <-ctx.Done():
+		return false
 	}
+}
+
+// loadRows reads what is known of the servers, without what they offer: that is
+// the larger part, and a list may have been rendered before.
+func (s *Set) loadRows(ctx context.Context) {
+	defer close(s.rows)
+	rows, err := s.options.Store().Servers(ctx)
 	if err != nil {
 		s.warn("store: %v; servers are asked instead", err)
+		return
 	}
-}
-
-func (s *Set) loadItems(ctx context.Context, db *store.DB, rows []store.Server) error {
-	var keys []store.Key
-	position := map[store.Key]int{}
+	audience := s.audience()
+	best := map[string]store.Server{}
 	for _, row := range rows {
 		server := s.byName[row.Name]
 		if server == nil || row.Fingerprint != server.fingerprint {
 			continue
 		}
-		position[row.Key] = len(s.known)
-		s.known = append(s.known, stored{row: row})
-		if !row.ListedAt.IsZero() {
-			keys = append(keys, row.Key)
+		if old, ok := best[row.Name]; !ok || better(row, old, audience) {
+			best[row.Name] = row
 		}
 	}
-	items, err := db.Items(ctx, keys)
-	for _, item := range items {
-		known := &s.known[position[item.Key]]
-		known.items = append(known.items, item)
+	complete := true
+	sum := sha256.New()
+	for _, server := range s.servers {
+		row, ok := best[server.spec.Name]
+		complete = complete && ok && !row.ListedAt.IsZero()
+		if !ok {
+			continue
+		}
+		server.restore(row, row.Audience == audience)
+		s.keys = append(s.keys, row.Key)
+		fmt.Fprintf(sum, "%q %q %q %q %d %v\n", row.Name, server.spec.Alias, row.Fingerprint, row.Audience, row.Generation, server.spec.ToolOverrides)
 	}
-	return err
+	if complete {
+		s.stamp = hex.EncodeToString(sum.Sum(nil))
+	}
 }
 
-// restore gives each server what was stored for this client's audience, or the
-// newest that was stored for another.
-func (s *Set) restore() {
-	audience := s.audience()
-	best := map[string]stored{}
-	for _, k := range s.known {
-		if old, ok := best[k.row.Name]; !ok || better(k.row, old.row, audience) {
-			best[k.row.Name] = k
-		}
+// Stamp names what the store holds of all servers and how the configuration
+// changes it; equal stamps mean equal items in equal order. It is empty where something is not known, and after a
+// server has said something new.
+func (s *Set) Stamp(ctx context.Context) string {
+	if !s.await(ctx) || s.changed.Load() {
+		return ""
 	}
-	s.known = nil
-	for name, k := range best {
-		s.byName[name].restore(k.row, k.items, k.row.Audience == audience)
+	return s.stamp
+}
+
+// loadItems gives the servers the items that the store holds of them.
+func (s *Set) loadItems(ctx context.Context) {
+	items, err := s.options.Store().Items(ctx, s.keys)
+	if err != nil {
+		s.warn("store: %v; servers are asked instead", err)
+		return
+	}
+	byServer := map[string][]store.Item{}
+	for _, item := range items {
+		byServer[item.Key.Name] = append(byServer[item.Key.Name], item)
+	}
+	for _, server := range s.servers {
+		server.restoreItems(byServer[server.spec.Name])
 	}
 	s.assemble()
 }
@@ -83,7 +113,7 @@ func better(a, b store.Server, audience string) bool {
 func (s *server) introduce() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.catalog.Known && !s.stale {
+	if s.known && !s.stale {
 		return false
 	}
 	if s.attempt == nil && s.conn == nil {
@@ -116,7 +146,7 @@ func (s *Set) retryLater(server *server) {
 		}
 		server.mu.Lock()
 		defer server.mu.Unlock()
-		if (!server.catalog.Known || server.stale) && server.attempt == nil && server.conn == nil {
+		if (!server.known || server.stale) && server.attempt == nil && server.conn == nil {
 			server.begin()
 		}
 	})

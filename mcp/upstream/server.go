@@ -56,7 +56,9 @@ type server struct {
 	attempted   time.Time
 	next        time.Time // of an automatic attempt
 	catalog     *catalog.Server
-	stale       bool // the catalog was taken for another audience
+	known       bool // its lists were read once, now or in an earlier process
+	listed      bool // its lists were read by this process
+	stale       bool // what is known was learned for another audience
 	dirty       map[catalog.Kind]bool
 	refreshing  bool
 	subscribers map[string]map[*wire.Session]bool // by URI
@@ -170,11 +172,14 @@ func (s *server) try(ctx context.Context, a *attempt, old *conn) {
 	s.mu.Lock()
 	s.attempt = nil
 	a.conn, a.err = c, err
-	if err != nil {
-		s.failed(err)
-	} else {
+	switch {
+	case err == nil:
 		s.conn, s.hello, s.state, s.err, s.failures = c, h, Ready, nil, 0
 		s.started = s.set.options.Now()
+	case ctx.Err() != nil:
+		s.state = Idle // the Set was closed, which says nothing about the server
+	default:
+		s.failed(err)
 	}
 	s.mu.Unlock()
 	close(a.done)

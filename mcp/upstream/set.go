@@ -58,11 +58,14 @@ type Set struct {
 	ctx    context.Context
 	cancel context.CancelCauseFunc
 
-	loaded     chan struct{} // known is complete
-	known      []stored
-	choose     sync.Once
+	loading    sync.Once
+	rows       chan struct{} // the store's rows are read
+	stamp      string        // of what the rows say; set before rows is closed
+	keys       []store.Key   // whose items are to be read; likewise
+	items      sync.Once
 	assembling sync.Mutex
 	snapshot   atomic.Pointer[catalog.Snapshot]
+	changed    atomic.Bool // a server said what the store did not know at the start
 
 	mu       sync.Mutex
 	closed   bool
@@ -77,7 +80,7 @@ type Set struct {
 func Open(ctx context.Context, options Options) *Set {
 	s := &Set{
 		options: options, byName: map[string]*server{},
-		loaded: make(chan struct{}), warned: map[string]bool{},
+		rows: make(chan struct{}), warned: map[string]bool{},
 		spawner: newSpawner(),
 	}
 	s.guard = newGuard(options.Guard, func(err error) { s.warn("%v; servers could outlive this process if it is killed", err) })
@@ -88,8 +91,6 @@ func Open(ctx context.Context, options Options) *Set {
 		s.byName[spec.Name] = server
 	}
 	s.assemble()
-	s.spawn(s.load)
-	s.spawn(s.follow)
 	return s
 }
 
@@ -144,6 +145,7 @@ func (s *Set) save(op store.Op) {
 
 // publish makes a new snapshot of what the servers offer now.
 func (s *Set) publish() {
+	s.changed.Store(true)
 	s.assemble()
 	if s.options.Changed != nil {
 		s.options.Changed()
@@ -162,13 +164,10 @@ func (s *Set) assemble() {
 	s.snapshot.Store(catalog.NewSnapshot(parts))
 }
 
-// Snapshot returns what all servers offer; it waits for the store alone. It is
-// not to be called before the client has said what it can.
+// Snapshot returns what all servers offer; it waits for the store alone.
 func (s *Set) Snapshot(ctx context.Context) *catalog.Snapshot {
-	select {
-	case <-s.loaded:
-		s.choose.Do(s.restore)
-	case <-ctx.Done():
+	if s.await(ctx) {
+		s.items.Do(func() { s.loadItems(s.ctx) })
 	}
 	return s.snapshot.Load()
 }
@@ -177,7 +176,9 @@ func (s *Set) Snapshot(ctx context.Context) *catalog.Snapshot {
 // never tried before; all calls of Settle together wait at most 2.5 s. It
 // returns early when ctx ends.
 func (s *Set) Settle(ctx context.Context) {
-	s.Snapshot(ctx)
+	if !s.await(ctx) {
+		return
+	}
 	s.mu.Lock()
 	if s.deadline.IsZero() {
 		s.deadline = time.Now().Add(settleBudget)

@@ -52,6 +52,9 @@ type ConnOptions struct {
 	// Drain is how long requests under way may go on after the client closed
 	// its side.
 	Drain time.Duration
+	// Greeted is called once initialize has been answered; may be nil. It must
+	// not block.
+	Greeted func()
 	// Garbage is told of input that is no message; may be nil.
 	Garbage func(Garbage)
 }
@@ -125,7 +128,7 @@ func (c *Conn) Serve(ctx context.Context, router Router, server *mcp.Server) err
 	// Reading a standard stream cannot be interrupted, so it has a goroutine of
 	// its own, which is left behind when the process ends for another reason.
 	read := make(chan error, 1)
-	go func() { read <- c.readAll(ctx) }()
+	go c.read(ctx, read)
 	var err error
 	select {
 	case err = <-read:
@@ -159,23 +162,35 @@ func (c *Conn) idle(d time.Duration) bool {
 	}
 }
 
-func (c *Conn) readAll(ctx context.Context) error {
+// read reads messages until the end of the stream, which it reports to ended.
+// The goroutine that has read a routed request answers it, and leaves reading on
+// to a new one: the answer is what somebody waits for, and this way it does not
+// wait for another thread to wake up.
+func (c *Conn) read(ctx context.Context, ended chan<- error) {
 	for {
 		m, err := c.in.Next()
 		if errors.Is(err, io.EOF) {
-			return nil
+			ended <- nil
+			return
 		}
 		if err != nil {
-			return fmt.Errorf("read from client: %w", err)
+			ended <- fmt.Errorf("read from client: %w", err)
+			return
 		}
-		c.dispatch(ctx, m)
+		if answer := c.dispatch(ctx, m); answer != nil {
+			go c.read(ctx, ended)
+			answer()
+			return
+		}
 	}
 }
 
-func (c *Conn) dispatch(ctx context.Context, m Message) {
+// dispatch takes one message; where that may take time, it returns the rest of
+// the work.
+func (c *Conn) dispatch(ctx context.Context, m Message) (answer func()) {
 	switch {
 	case m.IsRequest():
-		c.request(ctx, m)
+		return c.request(ctx, m)
 	case m.IsNotification():
 		c.notification(m)
 	case m.IsResponse():
@@ -183,36 +198,37 @@ func (c *Conn) dispatch(ctx context.Context, m Message) {
 	default:
 		c.out.Post(ErrorResponse(nil, Errorf(CodeInvalidRequest, "not a JSON-RPC request, notification or response")))
 	}
+	return nil
 }
 
-func (c *Conn) request(ctx context.Context, m Message) {
+func (c *Conn) request(ctx context.Context, m Message) (answer func()) {
 	if !c.router.Routes(m.Method) {
 		c.forward(m)
-		return
+		return nil
 	}
 	c.mu.Lock()
 	greeted := c.greeted
 	c.mu.Unlock()
 	if !greeted {
 		c.reply(m.batch, ErrorResponse(m.ID, Errorf(CodeInvalidRequest, "%s before initialize", m.Method)))
-		return
+		return nil
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	if !c.begin(m.ID, cancel) {
 		cancel(nil)
 		c.reply(m.batch, ErrorResponse(m.ID, Errorf(CodeInvalidRequest, "request id %s is in use", m.ID)))
-		return
+		return nil
 	}
 	c.slots <- struct{}{}
 	c.requests.Add(1)
-	go func() {
+	return func() {
 		defer c.requests.Done()
 		defer func() { <-c.slots }()
 		frame := c.handle(ctx, m)
 		c.end(m.ID)
 		cancel(nil)
 		c.reply(m.batch, frame)
-	}()
+	}
 }
 
 // handle returns the answer, nil for a request that the client cancelled.
@@ -395,6 +411,9 @@ func (c *Conn) Write(_ context.Context, m jsonrpc.Message) error {
 		case <-c.initialized:
 		default:
 			close(c.initialized)
+			if c.options.Greeted != nil {
+				c.options.Greeted()
+			}
 		}
 	}
 	return nil

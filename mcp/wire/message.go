@@ -128,6 +128,10 @@ func parseObject(b []byte, i int) (Message, int, error) {
 			return m, i, errIncomplete
 		case b[i] == '}':
 			m.Raw = b[start : i+1 : i+1]
+			if m.Result != nil && isNull(m.Error) {
+				// JSON-RPC 1.0 wants both members; null is no error.
+				m.Error = nil
+			}
 			return m, i + 1, nil
 		case b[i] != ',':
 			return m, i, errSyntax
@@ -216,7 +220,7 @@ func reply(id json.RawMessage, member string, value json.RawMessage) []byte {
 	if id == nil {
 		id = json.RawMessage("null")
 	}
-	out := make([]byte, 0, len(id)+len(value)+40)
+	out := make([]byte, 0, len(id)+len(value)+64)
 	out = append(append(out, `{"jsonrpc":"2.0","id":`...), id...)
 	out = append(append(out, member...), value...)
 	return append(out, '}')

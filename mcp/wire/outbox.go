@@ -46,11 +46,18 @@ type tryWriter interface{ TryWrite(b []byte) (int, error) }
 // does not read, except on a stream with a TryWrite method: there the rest is
 // left to a goroutine.
 func (o *Outbox) Send(frame []byte) error {
+	w, tries := o.w.(tryWriter)
+	if len(frame) > keptBuffer && !tries {
+		if o.seize() {
+			o.write(append(frame, '\n'))
+			o.flush()
+			return o.Err()
+		}
+	}
 	if !o.enqueue(frame) {
 		return o.Err()
 	}
-	w, ok := o.w.(tryWriter)
-	if !ok {
+	if !tries {
 		o.flush()
 		return o.Err()
 	}
@@ -109,22 +116,43 @@ func (o *Outbox) enqueue(frame []byte) bool {
 	return true
 }
 
-// flush writes until nothing waits.
-func (o *Outbox) flush() {
+// seize makes the caller the writer if nobody is and nothing waits; it then has
+// to flush. A large frame can so be written without being copied.
+func (o *Outbox) seize() bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	for len(o.waiting) > 0 && o.err == nil {
+	if o.err != nil || o.busy {
+		return false
+	}
+	o.busy = true
+	return true
+}
+
+// flush writes until nothing waits.
+func (o *Outbox) flush() {
+	for {
+		o.mu.Lock()
 		out := o.waiting
 		o.waiting = nil
+		if len(out) == 0 || o.err != nil {
+			o.busy = false
+			o.idle.Broadcast()
+			o.mu.Unlock()
+			return
+		}
 		o.mu.Unlock()
-		_, err := o.w.Write(out)
+		o.write(out)
+	}
+}
+
+func (o *Outbox) write(out []byte) {
+	if _, err := o.w.Write(out); err != nil {
 		o.mu.Lock()
-		if err != nil && o.err == nil {
+		defer o.mu.Unlock()
+		if o.err == nil {
 			o.fail(err)
 		}
 	}
-	o.busy = false
-	o.idle.Broadcast()
 }
 
 func (o *Outbox) fail(err error) {

@@ -1,7 +1,6 @@
 package wire
 
 import (
-	"bufio"
 	"bytes"
 	"encoding/json"
 	"errors"
@@ -37,7 +36,7 @@ type Garbage struct {
 // UTF-8 (replaced by U+FFFD). All else is given to the garbage function and
 // reading goes on. A Reader is used by one goroutine.
 type Reader struct {
-	in      *bufio.Reader
+	lines   lineReader
 	max     int
 	garbage func(Garbage)
 	queue   []Message
@@ -54,14 +53,18 @@ func NewReader(r io.Reader, maxFrame int, garbage func(Garbage)) *Reader {
 	if garbage == nil {
 		garbage = func(Garbage) {}
 	}
-	return &Reader{in: bufio.NewReaderSize(r, 64<<10), max: maxFrame, garbage: garbage}
+	return &Reader{lines: lineReader{in: r, max: maxFrame}, max: maxFrame, garbage: garbage}
 }
 
 // Next returns the next message, or the error of the stream; at its end that
 // is io.EOF. Raw data of a message belongs to the caller.
 func (r *Reader) Next() (Message, error) {
 	for len(r.queue) == 0 {
-		line, err := r.line()
+		line, err := r.lines.next()
+		if tooLong := new(longLineError); errors.As(err, &tooLong) {
+			r.dropLong(tooLong)
+			continue
+		}
 		r.accept(line)
 		if err != nil {
 			if len(r.queue) > 0 {
@@ -79,37 +82,15 @@ func (r *Reader) Next() (Message, error) {
 	return m, nil
 }
 
-// line reads up to and with the next newline into memory of its own. Of a line
-// over the limit it keeps the first and the last bytes and reports it.
-func (r *Reader) line() ([]byte, error) {
-	chunk, err := r.in.ReadSlice('\n')
-	line := append(make([]byte, 0, len(chunk)), chunk...)
-	for errors.Is(err, bufio.ErrBufferFull) {
-		chunk, err = r.in.ReadSlice('\n')
-		if len(line)+len(chunk) > r.max {
-			return nil, r.skipLine(line, chunk, err)
-		}
-		line = append(line, chunk...)
-	}
-	return line, err
-}
-
-func (r *Reader) skipLine(head, tail []byte, err error) error {
-	head = head[:min(len(head), shownGarbage)]
-	last := bytes.Clone(tail)
-	for errors.Is(err, bufio.ErrBufferFull) {
-		var chunk []byte
-		chunk, err = r.in.ReadSlice('\n')
-		last = append(last[:0], append(last, chunk...)[max(0, len(last)+len(chunk)-shownGarbage):]...)
-	}
-	g := Garbage{Line: head, Why: fmt.Errorf("message is larger than %d bytes", r.max)}
-	if m, _, _ := parseObject(bytes.TrimSpace(head), 0); m.ID != nil {
+// dropLong reports a line over the limit.
+func (r *Reader) dropLong(line *longLineError) {
+	g := Garbage{Line: line.head, Why: fmt.Errorf("message is larger than %d bytes", r.max)}
+	if m, _, _ := parseObject(bytes.TrimSpace(line.head), 0); m.ID != nil {
 		g.ID, g.Response = m.ID, !m.method
-	} else if hit := trailingID.FindSubmatch(last); hit != nil {
+	} else if hit := trailingID.FindSubmatch(line.tail); hit != nil {
 		g.ID, g.Response = hit[1], true
 	}
 	r.garbage(g)
-	return err
 }
 
 // trailingID finds the id of a message that has it as its last member.

@@ -107,6 +107,39 @@ func Member(obj json.RawMessage, path ...string) json.RawMessage {
 	return obj
 }
 
+// ValueStart returns what begins with the value of the first member of that
+// name, without looking for the value's end; nil when there is none. It is for
+// telling values apart that may be large.
+func ValueStart(obj json.RawMessage, name string) json.RawMessage {
+	i := skipSpace(obj, 0)
+	if i >= len(obj) || obj[i] != '{' {
+		return nil
+	}
+	for i = skipSpace(obj, i+1); i < len(obj) && obj[i] == '"'; i = skipSpace(obj, i+1) {
+		keyEnd, err := skipString(obj, i)
+		if err != nil {
+			return nil
+		}
+		value, err := skipKey(obj, i)
+		if err != nil {
+			return nil
+		}
+		value = skipSpace(obj, value)
+		if named(obj[i:keyEnd], name) {
+			return obj[value:]
+		}
+		end, err := skipValue(obj, value)
+		if err != nil {
+			return nil
+		}
+		i = skipSpace(obj, end)
+		if i >= len(obj) || obj[i] != ',' {
+			return nil
+		}
+	}
+	return nil
+}
+
 // SetMember returns obj with the value at path replaced in place, or appended
 // as the last member where it is absent; parents that are missing or no
 // objects are made. Every duplicate is replaced, so that no decoder sees the
