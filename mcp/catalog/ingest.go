@@ -63,7 +63,7 @@ func Ingest(server string, kind Kind, elements []json.RawMessage) (items []*Item
 		for _, m := range removed {
 			warnings = append(warnings, fmt.Sprintf("%s: member %q has the wrong type and is ignored", at, m))
 		}
-		items = append(items, &Item{Ref: Ref{server, kind, name}, Raw: raw})
+		items = append(items, New(Ref{server, kind, name}, raw, nil))
 	}
 	return items, warnings
 }

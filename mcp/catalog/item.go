@@ -93,6 +93,23 @@ type Item struct {
 	Raw json.RawMessage
 	// Override is nil where the configuration changes nothing.
 	Override *Override
+
+	hints *hints // read once by New; nil reads them at each use
+}
+
+// hints are what the annotations say of a tool's effects.
+type hints struct {
+	tier       Tier
+	annotated  bool // tier comes from a hint
+	repeatable bool
+}
+
+// New returns the item of a definition.
+func New(ref Ref, raw json.RawMessage, override *Override) *Item {
+	it := &Item{Ref: ref, Raw: raw, Override: override}
+	h := it.readHints()
+	it.hints = &h
+	return it
 }
 
 // Annotations returns the raw annotations that count for this item, nil where
@@ -146,18 +163,39 @@ func ParseTier(word string) Tier {
 // that says nothing useful is destructive. unannotated counts for tools that
 // carry neither hint.
 func (it *Item) Tier(unannotated Tier) Tier {
-	hints := it.Annotations()
-	readOnly := string(wire.Member(hints, "readOnlyHint"))
-	destructive := string(wire.Member(hints, "destructiveHint"))
-	switch {
-	case destructive == "true":
-		return Destructive
-	case readOnly == "true":
-		return Read
-	case destructive == "false":
-		return Write
-	case readOnly == "false":
-		return Destructive
+	h := it.effects()
+	if !h.annotated {
+		return unannotated
 	}
-	return unannotated
+	return h.tier
+}
+
+// Repeatable reports whether a tool may be called again where it is not known
+// whether the first call was carried out.
+func (it *Item) Repeatable() bool { return it.effects().repeatable }
+
+func (it *Item) effects() hints {
+	if it.hints != nil {
+		return *it.hints
+	}
+	return it.readHints()
+}
+
+func (it *Item) readHints() hints {
+	annotations := it.Annotations()
+	says := func(hint, value string) bool { return string(wire.Member(annotations, hint)) == value }
+	h := hints{annotated: true, repeatable: says("readOnlyHint", "true") || says("idempotentHint", "true")}
+	switch {
+	case says("destructiveHint", "true"):
+		h.tier = Destructive
+	case says("readOnlyHint", "true"):
+		h.tier = Read
+	case says("destructiveHint", "false"):
+		h.tier = Write
+	case says("readOnlyHint", "false"):
+		h.tier = Destructive
+	default:
+		h.annotated = false
+	}
+	return h
 }

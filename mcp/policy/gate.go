@@ -190,9 +190,7 @@ func (g *Gate) Do(ctx context.Context, u Use) (json.RawMessage, *wire.Error) {
 }
 
 func (u *Use) request() Request {
-	hints := u.Item.Annotations()
-	repeatable := u.Item.Kind != catalog.Tool ||
-		string(wire.Member(hints, "readOnlyHint")) == "true" || string(wire.Member(hints, "idempotentHint")) == "true"
+	repeatable := u.Item.Kind != catalog.Tool || u.Item.Repeatable()
 	return Request{Session: u.Session, Server: u.Item.Server, Method: u.Method, Params: u.Params, Repeatable: repeatable}
 }
 

@@ -101,6 +101,7 @@ func (c *conn) request(ctx context.Context, session *wire.Session, method string
 	c.last++
 	id := c.last
 	c.pending[id] = call
+	crowded := len(c.pending) > 1
 	c.mu.Unlock()
 	if token := wire.Member(params, "_meta", "progressToken"); !wire.IsNull(token) {
 		call.token = token
@@ -110,7 +111,7 @@ func (c *conn) request(ctx context.Context, session *wire.Session, method string
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel() // also ends the stream that the answer was to come on
-	m, err := c.await(ctx, call, idle, c.send(ctx, outgoing{Frame: wire.Request(id, method, params), ID: id, Method: method}))
+	m, err := c.await(ctx, call, idle, c.send(ctx, outgoing{Frame: wire.Request(id, method, params), ID: id, Method: method, Crowded: crowded}))
 	switch {
 	case err != nil && (ctx.Err() != nil || errors.Is(err, errIdle)):
 		c.abandon(ctx, id, err)

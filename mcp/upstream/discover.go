@@ -147,9 +147,7 @@ func override(spec config.Server, items []*catalog.Item) []*catalog.Item {
 	for i, item := range items {
 		out[i] = item
 		if o, ok := spec.ToolOverrides[item.Name]; ok && item.Kind == catalog.Tool {
-			changed := *item
-			changed.Override = &catalog.Override{Name: o.Name, Description: o.Description, Annotations: o.Annotations}
-			out[i] = &changed
+			out[i] = catalog.New(item.Ref, item.Raw, &catalog.Override{Name: o.Name, Description: o.Description, Annotations: o.Annotations})
 		}
 	}
 	return out
@@ -188,7 +186,7 @@ func (s *server) restoreItems(items []store.Item) {
 	byKind := map[catalog.Kind][]*catalog.Item{}
 	for _, item := range items {
 		kind := catalog.Kind(item.Kind)
-		byKind[kind] = append(byKind[kind], &catalog.Item{Ref: catalog.Ref{Server: s.spec.Name, Kind: kind, Name: item.Name}, Raw: item.Raw})
+		byKind[kind] = append(byKind[kind], catalog.New(catalog.Ref{Server: s.spec.Name, Kind: kind, Name: item.Name}, item.Raw, nil))
 	}
 	for kind, list := range byKind {
 		next.SetItems(kind, override(s.spec, list))

@@ -180,7 +180,11 @@ func (l *stdioLink) end(err error) {
 
 // Send implements link.
 func (l *stdioLink) Send(_ context.Context, m outgoing) error {
-	err := l.out.Send(m.Frame)
+	send := l.out.Send
+	if m.Crowded {
+		send = l.out.Gather
+	}
+	err := send(m.Frame)
 	if err == nil {
 		return nil
 	}

@@ -9,6 +9,7 @@ import (
 	"runtime/debug"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
@@ -18,6 +19,9 @@ import (
 // maxConcurrent is how many requests of one client are worked on at once;
 // beyond it the next line is read when one has ended.
 const maxConcurrent = 1024
+
+// maxSpare is how many goroutines are kept between requests.
+const maxSpare = 32
 
 // lastWords is how long cancelled requests may take to answer.
 const lastWords = 300 * time.Millisecond
@@ -74,6 +78,8 @@ type Conn struct {
 	closed chan struct{}
 	close  func()
 
+	turn        chan struct{} // to read
+	spare       atomic.Int32  // goroutines that wait for their turn
 	slots       chan struct{}
 	requests    sync.WaitGroup
 	initialized chan struct{} // closed once the initialize reply is written
@@ -100,6 +106,7 @@ func NewConn(r io.Reader, w io.Writer, options ConnOptions) *Conn {
 		out:         NewOutbox(w),
 		toSDK:       make(chan jsonrpc.Message, 1),
 		closed:      make(chan struct{}),
+		turn:        make(chan struct{}),
 		slots:       make(chan struct{}, maxConcurrent),
 		initialized: make(chan struct{}),
 		inFlight:    map[string]context.CancelCauseFunc{},
@@ -177,11 +184,35 @@ func (c *Conn) read(ctx context.Context, ended chan<- error) {
 			ended <- fmt.Errorf("read from client: %w", err)
 			return
 		}
-		if answer := c.dispatch(ctx, m); answer != nil {
+		answer := c.dispatch(ctx, m)
+		if answer == nil {
+			continue
+		}
+		select {
+		case c.turn <- struct{}{}:
+		default:
 			go c.read(ctx, ended)
-			answer()
+		}
+		answer()
+		if !c.awaitTurn() {
 			return
 		}
+	}
+}
+
+// awaitTurn keeps a goroutine that has answered, and its grown stack, for when
+// somebody else is to read; it reports false when enough are kept.
+func (c *Conn) awaitTurn() bool {
+	if c.spare.Add(1) > maxSpare {
+		c.spare.Add(-1)
+		return false
+	}
+	defer c.spare.Add(-1)
+	select {
+	case <-c.turn:
+		return true
+	case <-c.closed:
+		return false
 	}
 }
 
@@ -225,8 +256,12 @@ func (c *Conn) request(ctx context.Context, m Message) (answer func()) {
 		defer c.requests.Done()
 		defer func() { <-c.slots }()
 		frame := c.handle(ctx, m)
-		c.end(m.ID)
+		others := c.end(m.ID)
 		cancel(nil)
+		if others > 0 && m.batch == nil && frame != nil {
+			_ = c.out.Gather(frame) // a failed write ends Serve by itself
+			return
+		}
 		c.reply(m.batch, frame)
 	}
 }
@@ -264,10 +299,12 @@ func (c *Conn) begin(id json.RawMessage, cancel context.CancelCauseFunc) bool {
 	return true
 }
 
-func (c *Conn) end(id json.RawMessage) {
+// end returns how many requests are still under way.
+func (c *Conn) end(id json.RawMessage) int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.inFlight, string(id))
+	return len(c.inFlight)
 }
 
 // reply sends an answer, by way of its batch if it came in one.
