@@ -41,6 +41,9 @@ func (a *app) serveClient(ctx context.Context, cfg *config.Config) error {
 	// servers have to be stopped first.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 
+	if stdout, ok := a.Stdout.(*os.File); ok {
+		wire.Widen(stdout)
+	}
 	var c *core
 	conn := wire.NewConn(a.Stdin, a.Stdout, wire.ConnOptions{
 		Drain:   drain,

@@ -1,10 +1,14 @@
 package upstream
 
-import "syscall"
+import (
+	"os/exec"
+	"syscall"
+)
 
-// childAttributes put the child at the head of a group of its own and have it
-// told when the thread that started it is gone. The spawner keeps that thread
-// for as long as the process lives.
-func childAttributes() *syscall.SysProcAttr {
-	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGTERM}
+// prepare puts the child at the head of a group of its own and has it told when
+// the thread that started it is gone. The spawner keeps that thread for as long
+// as the process lives.
+func prepare(cmd *exec.Cmd) error {
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGTERM}
+	return nil
 }

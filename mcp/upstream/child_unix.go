@@ -2,9 +2,13 @@
 
 package upstream
 
-import "syscall"
+import (
+	"os/exec"
+	"syscall"
+)
 
-// childAttributes put the child at the head of a group of its own.
-func childAttributes() *syscall.SysProcAttr {
-	return &syscall.SysProcAttr{Setpgid: true}
+// prepare puts the child at the head of a group of its own.
+func prepare(cmd *exec.Cmd) error {
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	return nil
 }

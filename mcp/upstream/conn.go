@@ -42,7 +42,7 @@ type conn struct {
 	mu      sync.Mutex
 	last    int64
 	pending map[int64]*pendingCall
-	inbound map[string]context.CancelFunc
+	inbound map[string]context.CancelCauseFunc
 	tokens  map[string]json.RawMessage // our progress token on the client's side -> the upstream's
 }
 
@@ -59,7 +59,7 @@ func newConn(ctx context.Context, server string, owner *wire.Session, o observer
 	c := &conn{
 		server: server, owner: owner, observer: o,
 		pending: map[int64]*pendingCall{},
-		inbound: map[string]context.CancelFunc{},
+		inbound: map[string]context.CancelCauseFunc{},
 		tokens:  map[string]json.RawMessage{},
 	}
 	c.ctx, c.cancel = context.WithCancel(ctx)
@@ -106,13 +106,17 @@ func (c *conn) request(ctx context.Context, session *wire.Session, method string
 	if token := wire.Member(params, "_meta", "progressToken"); !wire.IsNull(token) {
 		call.token = token
 	}
-	if call.token != nil || idle > 0 {
+	if call.token != nil || idle > 0 && session != nil {
 		params = wire.SetMember(params, strconv.AppendInt(nil, id, 10), "_meta", "progressToken")
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel() // also ends the stream that the answer was to come on
 	m, err := c.await(ctx, call, idle, c.send(ctx, outgoing{Frame: wire.Request(id, method, params), ID: id, Method: method, Crowded: crowded}))
 	switch {
+	case err != nil && method == "initialize":
+		// MCP, cancellation: this request must not be cancelled.
+		c.forget(id)
+		return nil, err
 	case err != nil && (ctx.Err() != nil || errors.Is(err, errIdle)):
 		c.abandon(ctx, id, err)
 		return nil, err
@@ -194,11 +198,17 @@ func (c *conn) forget(id int64) {
 }
 
 // abandon tells the upstream that nobody waits any more. The call stays
-// pending, since the upstream may still be working for its session.
+// pending, since the upstream may still be working for its session; its
+// progress is nobody's.
 func (c *conn) abandon(ctx context.Context, id int64, cause error) {
+	c.mu.Lock()
+	if call := c.pending[id]; call != nil {
+		call.token = nil
+	}
+	c.mu.Unlock()
 	params := fmt.Appendf(nil, `{"requestId":%d,"reason":%s}`, id, wire.Quote(cause.Error()))
-	if byClient := new(wire.ErrCancelledByClient); errors.As(cause, &byClient) {
-		params = wire.SetMember(byClient.Params, strconv.AppendInt(nil, id, 10), "requestId")
+	if cancelled := new(wire.ErrCancelled); errors.As(cause, &cancelled) {
+		params = wire.SetMember(cancelled.Params, strconv.AppendInt(nil, id, 10), "requestId")
 	}
 	sendCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cancelWait)
 	defer cancel()

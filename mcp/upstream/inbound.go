@@ -3,6 +3,7 @@ package upstream
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -25,7 +26,7 @@ func (c *conn) notified(m wire.Message, during int64) {
 		cancel := c.inbound[string(wire.Member(m.Params, "requestId"))]
 		c.mu.Unlock()
 		if cancel != nil {
-			cancel()
+			cancel(&wire.ErrCancelled{Params: m.Params})
 		}
 	case "notifications/resources/updated":
 		c.observer.resourceUpdated(m.Params)
@@ -51,6 +52,10 @@ func (c *conn) progress(m wire.Message) {
 	}
 	c.mu.Lock()
 	call := c.pending[id]
+	var token json.RawMessage
+	if call != nil {
+		token = call.token
+	}
 	c.mu.Unlock()
 	if call == nil {
 		return
@@ -59,10 +64,10 @@ func (c *conn) progress(m wire.Message) {
 	case call.sign <- struct{}{}:
 	default:
 	}
-	if call.token == nil || call.session == nil {
+	if token == nil || call.session == nil {
 		return
 	}
-	call.session.Notify(m.Method, wire.SetMember(m.Params, call.token, "progressToken"))
+	call.session.Notify(m.Method, wire.SetMember(m.Params, token, "progressToken"))
 }
 
 // logLevels are in rising order of severity (RFC 5424).
@@ -92,18 +97,21 @@ func (c *conn) asked(m wire.Message, during int64) {
 		c.spawn(func() { c.reply(m.ID, nil, refusal) })
 		return
 	}
-	ctx, cancel := context.WithCancel(c.ctx)
+	ctx, cancel := context.WithCancelCause(c.ctx)
 	params, token := c.clientToken(m)
 	c.mu.Lock()
 	c.inbound[string(m.ID)] = cancel
 	c.mu.Unlock()
 	c.spawn(func() {
-		defer cancel()
+		defer cancel(nil)
 		result, failure := session.Call(ctx, m.Method, params)
 		c.mu.Lock()
 		delete(c.inbound, string(m.ID))
 		delete(c.tokens, token)
 		c.mu.Unlock()
+		if cancelled := new(wire.ErrCancelled); errors.As(context.Cause(ctx), &cancelled) {
+			return // nobody waits for the answer
+		}
 		c.reply(m.ID, result, failure)
 	})
 }

@@ -61,7 +61,9 @@ type stdioLink struct {
 func startStdio(options stdioOptions, recv receiver) (*stdioLink, error) {
 	cmd := exec.Command(options.Command, options.Args...)
 	cmd.Env, cmd.Dir = options.Env, options.Dir
-	cmd.SysProcAttr = childAttributes()
+	if err := prepare(cmd); err != nil {
+		return nil, fmt.Errorf("start %s: %w", options.Command, err)
+	}
 	var ours, theirs [3]*os.File
 	closeAll := func(files [3]*os.File) {
 		for _, f := range files {
@@ -81,6 +83,7 @@ func startStdio(options stdioOptions, recv receiver) (*stdioLink, error) {
 			ours[i], theirs[i] = w, r
 		}
 	}
+	wire.Widen(ours[1])
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = theirs[0], theirs[1], theirs[2]
 	err := options.Spawner.start(cmd)
 	closeAll(theirs)

@@ -3,17 +3,11 @@ package upstream
 import (
 	"context"
 	"os"
-	"syscall"
 	"time"
 	"unsafe"
 
 	"golang.org/x/sys/windows"
 )
-
-// childAttributes keep a console window from popping up.
-func childAttributes() *syscall.SysProcAttr {
-	return &syscall.SysProcAttr{HideWindow: true, CreationFlags: windows.CREATE_NEW_PROCESS_GROUP | windows.CREATE_NO_WINDOW}
-}
 
 // processTree is a job object that ends all its processes when it is closed,
 // also when this process dies.
