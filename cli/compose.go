@@ -32,7 +32,7 @@ type core struct {
 // mode. Nothing is opened and no server is started before it is needed. session is nil for a
 // command. The core is to be closed.
 func (a *app) compose(ctx context.Context, cfg *config.Config, session *wire.Session) *core {
-	cfg.SkipRecursion(a.own(cfg))
+	cfg.SkipRecursion(a.own())
 	for _, warning := range cfg.Warnings {
 		a.warn(warning)
 	}
@@ -126,6 +126,11 @@ type gated struct{ *upstream.Set }
 // Do implements policy.Upstreams.
 func (g gated) Do(ctx context.Context, r policy.Request) (json.RawMessage, *wire.Error) {
 	return g.Set.Do(ctx, upstream.Request(r))
+}
+
+// Start implements policy.Upstreams.
+func (g gated) Start(r policy.Request, done func(json.RawMessage, *wire.Error)) (func(error), bool) {
+	return g.Set.Start(upstream.Request(r), done)
 }
 
 // Subscribe implements policy.Upstreams.

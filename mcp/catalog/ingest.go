@@ -7,28 +7,6 @@ import (
 	"mcpproxy/mcp/wire"
 )
 
-// member is one member of a definition whose type clients check: kind is the
-// first byte of the JSON value, 'b' for a boolean, 'n' for a number.
-type member struct {
-	name string
-	kind byte
-}
-
-// checked lists the members of a definition that strict clients decode by
-// type; one of the wrong type makes such a client reject the whole list.
-func checked(k Kind) []member {
-	common := []member{{"title", '"'}, {"description", '"'}, {"icons", '['}, {"_meta", '{'}}
-	switch k {
-	case Tool:
-		return append(common, member{"annotations", '{'}, member{"outputSchema", '{'}, member{"execution", '{'})
-	case Resource:
-		return append(common, member{"annotations", '{'}, member{"mimeType", '"'}, member{"size", 'n'})
-	case Template:
-		return append(common, member{"annotations", '{'}, member{"mimeType", '"'})
-	}
-	return append(common, member{"arguments", '['})
-}
-
 func identity(k Kind) string {
 	switch k {
 	case Resource:
@@ -45,6 +23,7 @@ func identity(k Kind) string {
 // that names server, position and member.
 func Ingest(server string, kind Kind, elements []json.RawMessage) (items []*Item, warnings []string) {
 	seen := make(map[string]bool, len(elements))
+	shape := definition(kind)
 	for i, raw := range elements {
 		at := fmt.Sprintf("server %s: %s %d", server, kind, i)
 		key := identity(kind)
@@ -59,50 +38,26 @@ func Ingest(server string, kind Kind, elements []json.RawMessage) (items []*Item
 			continue
 		}
 		seen[name] = true
-		raw, removed := repair(kind, raw)
+		raw, removed := repair(kind, &shape, raw)
 		for _, m := range removed {
-			warnings = append(warnings, fmt.Sprintf("%s: member %q has the wrong type and is ignored", at, m))
+			warnings = append(warnings, fmt.Sprintf("%s: member %q has a wrong type or value and is ignored", at, m))
 		}
 		items = append(items, New(Ref{server, kind, name}, raw, nil))
 	}
 	return items, warnings
 }
 
-func repair(kind Kind, raw json.RawMessage) (json.RawMessage, []string) {
-	var removed []string
-	for _, m := range checked(kind) {
-		if v := wire.Member(raw, m.name); v != nil && !isKind(v, m.kind) {
-			raw = wire.DeleteMember(raw, m.name)
-			removed = append(removed, m.name)
-		}
-	}
-	if kind == Tool {
-		for _, hint := range []string{"readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint"} {
-			if v := wire.Member(raw, "annotations", hint); v != nil && !isKind(v, 'b') {
-				raw = wire.DeleteMember(raw, "annotations", hint)
-				removed = append(removed, "annotations."+hint)
+// repair takes out of a definition what strict clients would reject.
+func repair(kind Kind, shape *shape, raw json.RawMessage) (json.RawMessage, []string) {
+	fixed, removed, _ := shape.repair(raw, "")
+	if kind == Resource || kind == Template {
+		// Typed clients require a name.
+		if v := wire.Member(fixed, "name"); !begins('"')(v) {
+			fixed = wire.SetMember(fixed, wire.Member(fixed, identity(kind)), "name")
+			if v != nil {
+				removed = append(removed, "name")
 			}
 		}
 	}
-	if kind == Resource || kind == Template {
-		// Typed clients require a name.
-		if v := wire.Member(raw, "name"); !isKind(v, '"') {
-			raw = wire.SetMember(raw, wire.Member(raw, identity(kind)), "name")
-			removed = append(removed, "name")
-		}
-	}
-	return raw, removed
-}
-
-func isKind(v json.RawMessage, kind byte) bool {
-	if len(v) == 0 {
-		return false
-	}
-	switch kind {
-	case 'b':
-		return string(v) == "true" || string(v) == "false"
-	case 'n':
-		return v[0] == '-' || v[0] >= '0' && v[0] <= '9'
-	}
-	return v[0] == kind
+	return fixed, removed
 }

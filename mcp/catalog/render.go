@@ -9,7 +9,7 @@ import (
 
 // RenderVersion is raised with every change of what is rendered, so that no
 // reply of an older build is served from the store.
-const RenderVersion = 1
+const RenderVersion = 2
 
 // RenderTool returns the definition of a tool under its public name: the name,
 // the description with "[server] " in front, and a root of inputSchema and
@@ -20,12 +20,10 @@ func RenderTool(item *Item, public string) json.RawMessage {
 	if o := item.Override; o != nil && o.Annotations != nil {
 		raw = wire.SetMember(raw, o.Annotations, "annotations")
 	}
-	if schema := wire.Member(raw, "inputSchema"); !isObjectSchema(schema) {
-		raw = wire.SetMember(raw, objectSchema(schema), "inputSchema")
-	}
-	if schema := wire.Member(raw, "outputSchema"); schema != nil && !isObjectSchema(schema) {
+	raw = setSchema(raw, "inputSchema", wire.Member(raw, "inputSchema"))
+	if schema := wire.Member(raw, "outputSchema"); schema != nil {
 		if t := wire.Member(schema, "type"); t == nil || bytes.Contains(t, []byte(`"object"`)) {
-			raw = wire.SetMember(raw, objectSchema(schema), "outputSchema")
+			raw = setSchema(raw, "outputSchema", schema)
 		} else {
 			// A structured result is always an object; a schema for anything else
 			// describes nothing, and would cost the client its whole list.
@@ -55,15 +53,57 @@ func description(item *Item) json.RawMessage {
 	return append(append(make(json.RawMessage, 0, len(prefix)+len(own)), prefix[:len(prefix)-1]...), own[1:]...)
 }
 
-func isObjectSchema(schema json.RawMessage) bool {
-	return string(wire.Member(schema, "type")) == `"object"`
+// setSchema makes the root of a tool's schema one that strict clients accept
+// and touches nothing else.
+func setSchema(tool json.RawMessage, member string, schema json.RawMessage) json.RawMessage {
+	if strict := strictRoot(schema); !bytes.Equal(strict, schema) {
+		return wire.SetMember(tool, strict, member)
+	}
+	return tool
 }
 
-// objectSchema gives a schema a root of type object and keeps what else it
+// strictRoot gives a schema a root of type object, with a list of texts in
+// "required" and objects in "properties", or neither, and keeps what else it
 // says.
-func objectSchema(schema json.RawMessage) json.RawMessage {
+func strictRoot(schema json.RawMessage) json.RawMessage {
 	if len(schema) == 0 || schema[0] != '{' {
 		return json.RawMessage(`{"type":"object"}`)
 	}
-	return wire.SetMember(schema, json.RawMessage(`"object"`), "type")
+	if string(wire.Member(schema, "type")) != `"object"` {
+		schema = wire.SetMember(schema, json.RawMessage(`"object"`), "type")
+	}
+	if required := wire.Member(schema, "required"); required != nil && !texts(required) {
+		schema = wire.DeleteMember(schema, "required")
+	}
+	properties := wire.Member(schema, "properties")
+	if properties != nil && properties[0] != '{' {
+		return wire.DeleteMember(schema, "properties")
+	}
+	for name, property := range wire.Members(properties) {
+		if property[0] != '{' {
+			schema = wire.SetMember(schema, plainSchema(property), "properties", name)
+		}
+	}
+	return schema
+}
+
+func texts(raw json.RawMessage) bool {
+	if raw[0] != '[' {
+		return false
+	}
+	for element := range wire.Elements(raw) {
+		if element[0] != '"' {
+			return false
+		}
+	}
+	return true
+}
+
+// plainSchema says in an object what a schema says that is none: true allows
+// everything, false nothing. What is no schema forbids nothing.
+func plainSchema(schema json.RawMessage) json.RawMessage {
+	if string(schema) == "false" {
+		return json.RawMessage(`{"not":{}}`)
+	}
+	return json.RawMessage(`{}`)
 }

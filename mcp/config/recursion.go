@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 )
 
@@ -95,7 +96,7 @@ func (s *Server) startsItself(file string, own Own) bool {
 	command := expandHome(s.Command, own.Home)
 	base := strings.TrimSuffix(strings.ToLower(filepath.Base(command)), ".exe")
 	same := filepath.IsAbs(command) && own.Executable != "" && samePath(command) == samePath(own.Executable)
-	if base != "mcpproxy" && !same {
+	if base != "mcpproxy" && !same || !servesClient(s.Args) {
 		return false
 	}
 	inner := s.Env["MCPPROXY_CONFIG"]
@@ -113,6 +114,29 @@ func (s *Server) startsItself(file string, own Own) bool {
 	// A relative path counts from a folder that is not known here; taking it
 	// for another file leaves the decision to NestedUnder.
 	return samePath(inner) == samePath(file)
+}
+
+// servesClient reports whether this program, started with these arguments,
+// serves a client and so reads its servers: without a command, or with one of
+// those that do. Other commands, such as demo-server, lead nowhere.
+func servesClient(args []string) bool {
+	for i := 0; i < len(args); i++ {
+		switch arg := args[i]; {
+		case arg == "--":
+			return true
+		case slices.Contains(valueOptions(), arg):
+			i++
+		case !strings.HasPrefix(arg, "-"):
+			return arg == "run" || arg == "serve"
+		}
+	}
+	return true
+}
+
+// valueOptions are the options of this program that may stand before a command
+// and whose value is an argument of its own.
+func valueOptions() []string {
+	return []string{"--config", "--data-dir", "--log-level", "--mode", "--profile", "--token-file"}
 }
 
 // sameListener reports whether a URL leads to a listener on this machine.

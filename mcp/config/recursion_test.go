@@ -25,6 +25,8 @@ func TestSkipRecursion(t *testing.T) {
 		"link":       {"command": "`+link+`"},
 		"same-file":  {"command": "mcpproxy", "args": ["--config", "~/.mcpproxy/mcp_config.json"]},
 		"same-env":   {"command": "mcpproxy", "env": {"MCPPROXY_CONFIG": "/home/u/.mcpproxy/mcp_config.json"}},
+		"run":        {"command": "mcpproxy", "args": ["--mode", "direct", "run"]},
+		"serve":      {"command": "mcpproxy", "args": ["--log-level", "debug", "-q", "serve", "--http"]},
 		"loopback":   {"url": "http://localhost:9090/mcp"},
 		"ipv6":       {"url": "http://[::1]:9090/mcp/all"},
 		"other-file": {"command": "mcpproxy", "args": ["--config=/other.json"]},
@@ -32,6 +34,8 @@ func TestSkipRecursion(t *testing.T) {
 		"other-port": {"url": "http://localhost:9091/mcp"},
 		"other-host": {"url": "http://example.com:9090/mcp"},
 		"reference":  {"url": "${BASE:-http://localhost:9090}/mcp"},
+		"notes":      {"command": "mcpproxy", "args": ["demo-server", "/notes"]},
+		"notes-late": {"command": "mcpproxy", "args": ["--config", "~/.mcpproxy/mcp_config.json", "demo-server", "run"]},
 		"other-name": {"command": "mcpproxy-tool"},
 		"off":        {"command": "mcpproxy", "disabled": true},
 		"good":       {"command": "npx"}}}`)
@@ -46,7 +50,7 @@ func TestSkipRecursion(t *testing.T) {
 			skipped = append(skipped, s.Name)
 		}
 	}
-	want := []string{"base-name", "path", "windows", "link", "same-file", "same-env", "loopback", "ipv6"}
+	want := []string{"base-name", "path", "windows", "link", "same-file", "same-env", "run", "serve", "loopback", "ipv6"}
 	if !reflect.DeepEqual(skipped, want) {
 		t.Errorf("got  %q\nwant %q", skipped, want)
 	}

@@ -48,7 +48,8 @@ type Resolved struct {
 
 // Resolve finds the values of all references, makes the environment of the
 // child and looks up the command. The error is the server's Err, a
-// *ReferenceError, a *CommandError, or says which field is wrong.
+// *ReferenceError, a *CommandError, or says which field is wrong. It does not
+// name the server unless it is the server's Err or a *ReferenceError.
 func (s *Server) Resolve(env Env) (Resolved, error) {
 	var unresolved *ReferenceError
 	if s.Err != nil && !errors.As(s.Err, &unresolved) {
@@ -68,7 +69,7 @@ func (s *Server) Resolve(env Env) (Resolved, error) {
 	}
 	if s.Command == "" {
 		if rule := urlRule(plain.URL); rule != "" {
-			return Resolved{}, fmt.Errorf("server %q: url %s", s.Name, rule)
+			return Resolved{}, fmt.Errorf("url %s", rule)
 		}
 		return out, nil
 	}
@@ -82,12 +83,12 @@ func (s *Server) Resolve(env Env) (Resolved, error) {
 	out.Env = child.list()
 
 	if out.Dir, err = workingDir(plain.WorkingDir, env); err != nil {
-		return Resolved{}, fmt.Errorf("server %q: working_dir: %w", s.Name, err)
+		return Resolved{}, fmt.Errorf("working_dir: %w", err)
 	}
 	out.Command = plain.Command
 	if s.Isolation == nil || !s.Isolation.Enabled {
 		if out.Command, err = findCommand(expandHome(plain.Command, env.Home), out.Dir, child); err != nil {
-			return Resolved{}, fmt.Errorf("server %q: %w", s.Name, err)
+			return Resolved{}, err
 		}
 	}
 	return out, nil

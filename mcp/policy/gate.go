@@ -11,6 +11,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 
 	"mcpproxy/mcp/auth"
@@ -22,12 +23,16 @@ import (
 type Upstreams interface {
 	// Snapshot returns what all servers offer, without starting any.
 	Snapshot(ctx context.Context) *catalog.Snapshot
+	// Loaded is Snapshot without waiting for the store.
+	Loaded() *catalog.Snapshot
 	// Stamp names the content of Snapshot without making it; "" if it cannot.
 	Stamp(ctx context.Context) string
 	// Settle starts servers of which nothing is known and waits a bounded time.
 	Settle(ctx context.Context)
 	// Do sends a request to a server.
 	Do(ctx context.Context, r Request) (json.RawMessage, *wire.Error)
+	// Start is Do without waiting, where that is possible.
+	Start(r Request, done func(json.RawMessage, *wire.Error)) (cancel func(cause error), started bool)
 	// Subscribe and Unsubscribe route updates of one resource to the session.
 	Subscribe(ctx context.Context, r Request, uri string) (json.RawMessage, *wire.Error)
 	Unsubscribe(ctx context.Context, r Request, uri string) (json.RawMessage, *wire.Error)
@@ -88,6 +93,9 @@ func NewGate(upstreams Upstreams, rules Rules) *Gate {
 // ask May for each item that is shown.
 func (g *Gate) Catalog(ctx context.Context) *catalog.Snapshot { return g.upstreams.Snapshot(ctx) }
 
+// Loaded is Catalog without waiting: empty until Catalog was called once.
+func (g *Gate) Loaded() *catalog.Snapshot { return g.upstreams.Loaded() }
+
 // Stamp names what the caller may see of the catalog: equal stamps mean equal
 // items. It is cheaper than the catalog, and empty where that is needed to tell.
 func (g *Gate) Stamp(ctx context.Context, caller auth.Caller) string {
@@ -95,8 +103,15 @@ func (g *Gate) Stamp(ctx context.Context, caller auth.Caller) string {
 	if stamp == "" {
 		return ""
 	}
-	sum := sha256.Sum256(fmt.Appendf(nil, "%s %v %v", stamp, g.rules, caller))
-	return hex.EncodeToString(sum[:])
+	sum := sha256.New()
+	fmt.Fprintf(sum, "%s %v", stamp, caller)
+	for _, name := range slices.Sorted(maps.Keys(g.rules.Servers)) {
+		r := g.rules.Servers[name]
+		// Of the lists, one that is empty is not one that is missing.
+		fmt.Fprintf(sum, " %q %t %t %t %#v %#v %v %t %t", name, r.Invalid != nil, r.Disabled, r.Quarantined,
+			r.EnabledTools, r.DisabledTools, r.Unannotated, r.HideResources, r.HidePrompts)
+	}
+	return hex.EncodeToString(sum.Sum(nil))
 }
 
 // Settle gives servers of which nothing is known yet a bounded time to say what
@@ -187,6 +202,27 @@ func (g *Gate) Do(ctx context.Context, u Use) (json.RawMessage, *wire.Error) {
 		return g.upstreams.Unsubscribe(ctx, u.request(), uri)
 	}
 	return g.upstreams.Do(ctx, u.request())
+}
+
+// Start is Do for a use that can be let through without waiting for anything;
+// otherwise it does nothing and reports false, and Do says why or waits. done is
+// called once.
+func (g *Gate) Start(u Use, done func(json.RawMessage, *wire.Error)) (cancel func(cause error), started bool) {
+	if g.refusal(u.Caller, u.Item) != nil {
+		return nil, false
+	}
+	release, free := g.admitNow(u.Item.Server)
+	if !free {
+		return nil, false
+	}
+	cancel, started = g.upstreams.Start(u.request(), func(result json.RawMessage, failure *wire.Error) {
+		release()
+		done(result, failure)
+	})
+	if !started {
+		release()
+	}
+	return cancel, started
 }
 
 func (u *Use) request() Request {

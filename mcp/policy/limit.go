@@ -60,6 +60,19 @@ func (s *slots) take(ctx context.Context) bool {
 	}
 }
 
+// takeNow takes a slot if one is free.
+func (s *slots) takeNow() bool {
+	if s == nil {
+		return true
+	}
+	select {
+	case s.taken <- struct{}{}:
+		return true
+	default:
+		return false
+	}
+}
+
 func (s *slots) give() {
 	if s != nil {
 		<-s.taken
@@ -81,6 +94,19 @@ func (g *Gate) admit(ctx context.Context, server string) (release func(), busy *
 		return nil, shed("mcpproxy", g.total.limit)
 	}
 	return func() { g.total.give(); own.give() }, nil
+}
+
+// admitNow is admit without waiting.
+func (g *Gate) admitNow(server string) (release func(), free bool) {
+	own := g.perServer[server]
+	if !own.takeNow() {
+		return nil, false
+	}
+	if !g.total.takeNow() {
+		own.give()
+		return nil, false
+	}
+	return func() { g.total.give(); own.give() }, true
 }
 
 func shed(what string, l Limit) *wire.Error {

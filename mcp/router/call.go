@@ -20,11 +20,36 @@ func (d *Direct) callTool(ctx context.Context, s *wire.Session, params json.RawM
 	if refusal != nil {
 		return ownFailure(refusal)
 	}
+	d.warm.Store(true)
+	return toolResult(d.options.Gate.Do(ctx, d.toolUse(s, item, params)))
+}
+
+// Start implements wire.Starter for tool calls, once the catalog is in memory.
+func (d *Direct) Start(s *wire.Session, method string, params json.RawMessage, done func(json.RawMessage, *wire.Error)) (cancel func(cause error), started bool) {
+	if method != "tools/call" || !d.warm.Load() {
+		return nil, false
+	}
+	name, _ := wire.String(wire.Member(params, "name"))
+	item := d.options.Gate.Loaded().Names(catalog.Tool, d.maxName(s)).Lookup(name)
+	if item == nil {
+		return nil, false
+	}
+	return d.options.Gate.Start(d.toolUse(s, item, params), func(result json.RawMessage, failure *wire.Error) {
+		done(toolResult(result, failure))
+	})
+}
+
+// toolUse is the call of a tool with what the server is to see of it: its own
+// name, and arguments also where there are none.
+func (d *Direct) toolUse(s *wire.Session, item *catalog.Item, params json.RawMessage) policy.Use {
 	params = wire.SetMember(params, wire.Quote(item.Name), "name")
 	if wire.IsNull(wire.Member(params, "arguments")) {
 		params = wire.SetMember(params, json.RawMessage("{}"), "arguments")
 	}
-	result, failure := d.options.Gate.Do(ctx, policy.Use{Caller: d.options.Caller, Session: s, Item: item, Method: "tools/call", Params: params})
+	return policy.Use{Caller: d.options.Caller, Session: s, Item: item, Method: "tools/call", Params: params}
+}
+
+func toolResult(result json.RawMessage, failure *wire.Error) (json.RawMessage, *wire.Error) {
 	if failure != nil {
 		return ownFailure(failure)
 	}
@@ -85,6 +110,10 @@ func withText(result json.RawMessage) json.RawMessage {
 	}
 	structured := wire.Member(result, "structuredContent")
 	if wire.IsNull(structured) {
+		return result
+	}
+	// Of duplicates the last counts.
+	if last := wire.Member(result, "content"); !wire.IsNull(last) && !emptyArray(last) {
 		return result
 	}
 	block := append(append(json.RawMessage(`[{"type":"text","text":`), wire.Quote(string(structured))...), `}]`...)

@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"mcpproxy/mcp/catalog"
@@ -17,7 +18,8 @@ const changeGap = 250 * time.Millisecond
 // shown remembers what the client knows of each list, and that something may
 // have changed since.
 type shown struct {
-	nudge chan struct{}
+	nudge   chan struct{}
+	changes atomic.Int64 // of the catalog so far
 
 	mu   sync.Mutex
 	sums map[catalog.Kind][]byte
@@ -52,8 +54,14 @@ func (s *shown) differs(kind catalog.Kind, body func() []byte) bool {
 
 // Changed tells the router that the catalog has changed. It never blocks.
 func (d *Direct) Changed() {
+	d.shown.changes.Add(1)
+	d.shown.look()
+}
+
+// look makes Run compare what the client knows with what there is.
+func (s *shown) look() {
 	select {
-	case d.shown.nudge <- struct{}{}:
+	case s.nudge <- struct{}{}:
 	default:
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	"mcpproxy/mcp/auth"
 	"mcpproxy/mcp/catalog"
@@ -44,6 +45,7 @@ type Direct struct {
 	options Options
 	shown   *shown
 	uris    uris
+	warm    atomic.Bool // the catalog is in memory
 
 	mu       sync.Mutex
 	rendered map[catalog.Kind]rendered
@@ -105,8 +107,13 @@ func (d *Direct) Notified(_ *wire.Session, method string, params json.RawMessage
 // list answers a list request and remembers what the client was shown.
 func (d *Direct) list(ctx context.Context, s *wire.Session, kind catalog.Kind) json.RawMessage {
 	d.options.Gate.Settle(ctx)
+	before := d.shown.changes.Load()
 	body := d.stored(ctx, s, kind)
 	d.shown.remember(kind, body)
+	if d.shown.changes.Load() != before {
+		// That change may have been compared with what the client knew before.
+		d.shown.look()
+	}
 	return body
 }
 

@@ -52,7 +52,9 @@ type pendingCall struct {
 	session *wire.Session
 	token   json.RawMessage // the client's progress token
 	answer  chan wire.Message
-	sign    chan struct{} // of life: one progress notification
+	done    func(json.RawMessage, error) // instead of answer, for a started call
+	timer   *time.Timer                  // of a started call
+	sign    chan struct{}                // of life: one progress notification
 }
 
 func newConn(ctx context.Context, server string, owner *wire.Session, o observer) *conn {
@@ -80,6 +82,7 @@ func (c *conn) alive() bool {
 func (c *conn) close(ctx context.Context) error {
 	c.cancel()
 	err := c.link.Close(ctx)
+	c.failStarted()
 	c.tasks.Wait()
 	return err
 }
@@ -97,21 +100,21 @@ var errDied = errors.New("connection lost")
 // the time without a sign of life, 0 for no limit.
 func (c *conn) request(ctx context.Context, session *wire.Session, method string, params json.RawMessage, idle time.Duration) (json.RawMessage, error) {
 	call := &pendingCall{session: session, answer: make(chan wire.Message, 1), sign: make(chan struct{}, 1)}
+	if token := wire.Member(params, "_meta", "progressToken"); !wire.IsNull(token) {
+		call.token = token
+	}
+	wantsProgress := call.token != nil || idle > 0 && session != nil
 	c.mu.Lock()
 	c.last++
 	id := c.last
 	c.pending[id] = call
-	crowded := len(c.pending) > 1
 	c.mu.Unlock()
-	if token := wire.Member(params, "_meta", "progressToken"); !wire.IsNull(token) {
-		call.token = token
-	}
-	if call.token != nil || idle > 0 && session != nil {
+	if wantsProgress {
 		params = wire.SetMember(params, strconv.AppendInt(nil, id, 10), "_meta", "progressToken")
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel() // also ends the stream that the answer was to come on
-	m, err := c.await(ctx, call, idle, c.send(ctx, outgoing{Frame: wire.Request(id, method, params), ID: id, Method: method, Crowded: crowded}))
+	m, err := c.await(ctx, call, idle, c.send(ctx, outgoing{Frame: wire.Request(id, method, params), ID: id, Method: method}))
 	switch {
 	case err != nil && method == "initialize":
 		// MCP, cancellation: this request must not be cancelled.
@@ -240,9 +243,19 @@ func (c *conn) answered(m wire.Message) {
 	}
 	c.mu.Lock()
 	call := c.pending[id]
+	if call == nil {
+		c.mu.Unlock()
+		return
+	}
 	delete(c.pending, id)
+	done := call.take()
 	c.mu.Unlock()
-	if call != nil {
+	switch {
+	case done != nil && m.Error != nil:
+		done(nil, wire.ParseError(m.Error))
+	case done != nil:
+		done(m.Result, nil)
+	case call.answer != nil:
 		call.answer <- m
 	}
 }

@@ -2,12 +2,13 @@ package upstream
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
+	"time"
 
 	"mcpproxy/mcp/catalog"
 	"mcpproxy/mcp/config"
+	"mcpproxy/mcp/wire"
 	"mcpproxy/store"
 )
 
@@ -54,56 +55,131 @@ func (s *server) readDirty(ctx context.Context) {
 	}
 }
 
-func (s *server) readKinds(ctx context.Context, c *conn, h *hello, kinds []catalog.Kind) {
-	ctx, cancel := context.WithTimeoutCause(ctx, s.spec.InitTimeout,
-		fmt.Errorf("no answer within %s (init_timeout)", s.spec.InitTimeout))
-	defer cancel()
-	if len(kinds) < len(catalog.Kinds()) {
-		s.set.Snapshot(ctx) // the other kinds may still have to come from the store
-	}
-	lists := map[catalog.Kind][]*catalog.Item{}
-	for _, kind := range kinds {
-		var elements []json.RawMessage
-		if h.offers(kind.Capability()) {
-			var warning string
-			var err error
-			if elements, warning, err = c.list(ctx, kind); err != nil {
-				s.listFailed(c, fmt.Errorf("%s: %w", kind.ListMethod(), err))
-				return
-			}
-			if warning != "" {
-				s.set.warn("server %s: %s", s.spec.Name, warning)
-			}
-		}
-		items, warnings := catalog.Ingest(s.spec.Name, kind, elements)
-		for _, w := range warnings {
-			s.set.warn("%s", w)
-		}
-		lists[kind] = items
-	}
-	s.publish(h, lists)
+// listPatience is how long the lists of a server wait for each other before
+// what is there is shown.
+const listPatience = time.Second
+
+// listing is what came of reading one list.
+type listing struct {
+	kind  catalog.Kind
+	items []*catalog.Item
+	err   error
 }
 
-// listFailed records a list that could not be read. A server that died
-// meanwhile is no failure of its own: it is started again when needed.
-func (s *server) listFailed(c *conn, err error) {
-	if errors.Is(err, errDied) {
-		err = c.link.Err()
+// readKinds reads lists side by side. One that fails or takes long keeps none
+// of the others from being shown.
+func (s *server) readKinds(ctx context.Context, c *conn, h *hello, kinds []catalog.Kind) {
+	listCtx, cancel := context.WithTimeoutCause(ctx, s.spec.InitTimeout,
+		fmt.Errorf("no answer within %s (init_timeout)", s.spec.InitTimeout))
+	defer cancel()
+	results := make(chan listing, len(kinds))
+	for _, kind := range kinds {
+		go func() { results <- s.readKind(listCtx, c, h, kind) }()
+	}
+	late := time.NewTimer(listPatience)
+	defer late.Stop()
+	fresh := map[catalog.Kind][]*catalog.Item{}
+	var failed []listing
+	for open, waiting := len(kinds), true; open > 0; {
+		select {
+		case l := <-results:
+			open--
+			if l.err != nil {
+				failed = append(failed, l)
+			} else {
+				fresh[l.kind] = l.items
+			}
+		case <-late.C:
+			waiting = false
+		}
+		if len(fresh) > 0 && (open == 0 || !waiting) {
+			s.publish(ctx, h, fresh)
+			if _, tools := fresh[catalog.Tool]; tools {
+				s.settledOnce()
+			}
+			clear(fresh)
+		}
+	}
+	s.listsFailed(c, failed)
+	s.keep()
+}
+
+func (s *server) readKind(ctx context.Context, c *conn, h *hello, kind catalog.Kind) listing {
+	if !h.offers(kind.Capability()) {
+		return listing{kind: kind}
+	}
+	elements, warning, err := c.list(ctx, kind)
+	if err != nil {
+		return listing{kind: kind, err: err}
+	}
+	if warning != "" {
+		s.set.warn("server %s: %s", s.spec.Name, warning)
+	}
+	items, warnings := catalog.Ingest(s.spec.Name, kind, elements)
+	for _, w := range warnings {
+		s.set.warn("%s", w)
+	}
+	return listing{kind: kind, items: items}
+}
+
+// listsFailed deals with lists that could not be read. Without its tools a
+// server is unavailable. One that died is started again when it is needed, or
+// after a while where it has never said what it has.
+func (s *server) listsFailed(c *conn, failed []listing) {
+	died := false
+	for _, l := range failed {
+		if errors.Is(l.err, errDied) && !c.alive() {
+			died = true
+			continue
+		}
+		err := fmt.Errorf("%s: %w", l.kind.ListMethod(), l.err)
+		if l.kind == catalog.Tool {
+			s.mu.Lock()
+			if s.conn == c {
+				s.state, s.err = Unavailable, err
+			}
+			s.mu.Unlock()
+		}
+		s.set.warn("server %s: %v", s.spec.Name, err)
 	}
 	s.mu.Lock()
-	if s.conn == c {
-		s.state, s.err = Unavailable, err
+	for _, l := range failed {
+		// What a server answers to anything but tools/list is its last word.
+		if l.kind == catalog.Tool || !errors.As(l.err, new(*wire.Error)) {
+			s.unread[l.kind] = true
+		}
 	}
 	s.mu.Unlock()
-	s.set.warn("server %s: %v", s.spec.Name, err)
+	if died {
+		s.diedUnknown(c)
+	}
 	s.record()
 }
 
-// publish makes fresh lists the server's part of the catalog and stores them.
-func (s *server) publish(h *hello, lists map[catalog.Kind][]*catalog.Item) {
+// diedUnknown counts it as a failure to connect when a server ended before it
+// ever said what it has.
+func (s *server) diedUnknown(c *conn) {
+	s.mu.Lock()
+	unknown := s.conn == c && !s.known
+	if unknown {
+		s.failed(c.link.Err())
+	}
+	s.mu.Unlock()
+	if unknown {
+		s.set.warn("server %s: %v", s.spec.Name, c.link.Err())
+		s.set.retryLater(s)
+	}
+}
+
+// publish makes fresh lists the server's part of the catalog.
+func (s *server) publish(ctx context.Context, h *hello, lists map[catalog.Kind][]*catalog.Item) {
+	if len(lists) < len(catalog.Kinds()) {
+		s.set.Snapshot(ctx) // the other kinds may still have to come from the store
+	}
+	_, tools := lists[catalog.Tool]
 	s.mu.Lock()
 	next := blankCatalog(s.spec)
-	next.Known = true
+	next.Known = s.known || tools
 	next.Completions = h.offers("completions")
 	next.HasResources = h.offers("resources")
 	for _, kind := range catalog.Kinds() {
@@ -113,19 +189,35 @@ func (s *server) publish(h *hello, lists map[catalog.Kind][]*catalog.Item) {
 		}
 		next.SetItems(kind, override(s.spec, items))
 	}
-	s.catalog, s.known, s.listed, s.stale = next, true, true, false
-	if s.state == Unavailable && s.conn != nil {
+	for kind := range lists {
+		delete(s.unread, kind)
+	}
+	s.catalog, s.known, s.listed = next, next.Known, true
+	if tools {
+		s.stale, s.failures = false, 0
+	}
+	if tools && s.state == Unavailable && s.conn != nil {
 		s.state, s.err = Ready, nil
 	}
-	key := s.key()
 	s.mu.Unlock()
-	rows := itemRows(key, next)
 	s.record()
+	s.set.publish()
+}
+
+// keep stores what the server has, for later starts, once all of it was read.
+func (s *server) keep() {
+	s.mu.Lock()
+	missing := len(s.unread) > 0
+	key := s.key()
+	rows := itemRows(key, s.catalog)
+	s.mu.Unlock()
+	if missing {
+		return
+	}
 	s.set.save(func(ctx context.Context, tx *store.Tx) error {
 		_, _, err := tx.ReplaceItems(ctx, key, rows)
 		return err
 	})
-	s.set.publish()
 }
 
 func itemRows(key store.Key, c *catalog.Server) []store.Item {

@@ -30,8 +30,6 @@ type outgoing struct {
 	ID int64
 	// Method is the method, empty for replies.
 	Method string
-	// Crowded tells that others are likely to send at the same time.
-	Crowded bool
 }
 
 // receiver is called by a link for every message from the upstream, in order

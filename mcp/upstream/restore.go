@@ -116,7 +116,7 @@ func (s *server) introduce() bool {
 	if s.known && !s.stale {
 		return false
 	}
-	if s.attempt == nil && s.conn == nil {
+	if s.unconnected() {
 		switch {
 		case s.failures > 0 && s.next.IsZero():
 			return false // until somebody changes something or calls it
@@ -127,6 +127,12 @@ func (s *server) introduce() bool {
 		}
 	}
 	return !s.remembered
+}
+
+// unconnected reports whether there is neither a live connection nor an attempt
+// to make one; it is called with the lock held.
+func (s *server) unconnected() bool {
+	return s.attempt == nil && (s.conn == nil || !s.conn.alive())
 }
 
 // retryLater tries a server again when its backoff is over, as long as nothing
@@ -146,7 +152,7 @@ func (s *Set) retryLater(server *server) {
 		}
 		server.mu.Lock()
 		defer server.mu.Unlock()
-		if (!server.known || server.stale) && server.attempt == nil && server.conn == nil {
+		if (!server.known || server.stale) && server.unconnected() {
 			server.begin()
 		}
 	})

@@ -61,6 +61,7 @@ type server struct {
 	stale       bool // what is known was learned for another audience
 	dirty       map[catalog.Kind]bool
 	refreshing  bool
+	unread      map[catalog.Kind]bool             // lists that were asked for in vain
 	subscribers map[string]map[*wire.Session]bool // by URI
 	remembered  bool                              // the store knows of an attempt
 	modern      bool                              // speaks only 2026-07-28
@@ -82,6 +83,7 @@ func newServer(set *Set, spec config.Server) *server {
 		log:         newServerLog(set.options.LogDir, spec.Name, set.options.Now),
 		catalog:     blankCatalog(spec),
 		dirty:       map[catalog.Kind]bool{},
+		unread:      map[catalog.Kind]bool{},
 		subscribers: map[string]map[*wire.Session]bool{},
 		settled:     make(chan struct{}),
 	}
@@ -174,7 +176,10 @@ func (s *server) try(ctx context.Context, a *attempt, old *conn) {
 	a.conn, a.err = c, err
 	switch {
 	case err == nil:
-		s.conn, s.hello, s.state, s.err, s.failures = c, h, Ready, nil, 0
+		s.conn, s.hello, s.state, s.err = c, h, Ready, nil
+		if s.known {
+			s.failures = 0 // else when it has said what it has
+		}
 		s.started = s.set.options.Now()
 	case ctx.Err() != nil:
 		s.state = Idle // the Set was closed, which says nothing about the server
@@ -182,10 +187,13 @@ func (s *server) try(ctx context.Context, a *attempt, old *conn) {
 		s.failed(err)
 	}
 	s.mu.Unlock()
+	if err != nil {
+		// Before anybody who waits goes on and perhaps closes the Set.
+		s.set.warn("server %s: %v", s.spec.Name, err)
+	}
 	close(a.done)
 	s.record()
 	if err != nil {
-		s.set.warn("server %s: %v", s.spec.Name, err)
 		s.settledOnce()
 		s.set.retryLater(s)
 		return
@@ -303,6 +311,7 @@ func (s *server) watch(ctx context.Context, c *conn) {
 	case <-ctx.Done():
 		return
 	}
+	c.failStarted()
 	s.mu.Lock()
 	if s.conn == c && s.state == Ready {
 		s.state, s.err = Idle, c.link.Err()

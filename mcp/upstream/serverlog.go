@@ -29,7 +29,7 @@ type serverLog struct {
 	file    *os.File
 	size    int64
 	pid     int
-	last    []byte // stderr of the present process, at most tailSize
+	last    []byte // the end of stderr of the present process, tailSize or more
 }
 
 // newServerLog returns the log of a server in folder; "" keeps no file.
@@ -95,8 +95,8 @@ func (l *serverLog) line(stream string, text []byte) {
 	defer l.mu.Unlock()
 	if stream == "stderr" {
 		l.last = append(append(l.last, line...), '\n')
-		if extra := len(l.last) - tailSize; extra > 0 {
-			l.last = append([]byte(nil), l.last[extra:]...)
+		if len(l.last) > 4*tailSize { // not for every line
+			l.last = append([]byte(nil), l.last[len(l.last)-tailSize:]...)
 		}
 	}
 	if l.path == "" || !l.open() {
@@ -139,7 +139,7 @@ func (l *serverLog) open() bool {
 func (l *serverLog) tail() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return strings.TrimSpace(string(l.last))
+	return strings.TrimSpace(strings.ToValidUTF8(string(l.last[max(0, len(l.last)-tailSize):]), ""))
 }
 
 func (l *serverLog) close() {

@@ -172,6 +172,9 @@ func (s *Set) Snapshot(ctx context.Context) *catalog.Snapshot {
 	return s.snapshot.Load()
 }
 
+// Loaded is Snapshot without waiting: what is known so far.
+func (s *Set) Loaded() *catalog.Snapshot { return s.snapshot.Load() }
+
 // Settle starts servers of which nothing is known and waits for those that were
 // never tried before; all calls of Settle together wait at most 2.5 s. It
 // returns early when ctx ends.

@@ -46,6 +46,7 @@ type stdioLink struct {
 	tree   processTree
 	exited chan struct{} // the child itself has ended
 	read   chan struct{} // its stdout has been read to the end
+	said   chan struct{} // and its stderr
 	done   chan struct{} // stdout is at its end or broken, or the child has ended
 
 	stopOnce sync.Once
@@ -96,6 +97,7 @@ func startStdio(options stdioOptions, recv receiver) (*stdioLink, error) {
 		tree:    newProcessTree(cmd.Process),
 		exited:  make(chan struct{}),
 		read:    make(chan struct{}),
+		said:    make(chan struct{}),
 		done:    make(chan struct{}),
 		stopped: make(chan struct{}),
 	}
@@ -111,6 +113,7 @@ func startStdio(options stdioOptions, recv receiver) (*stdioLink, error) {
 
 func (l *stdioLink) pumpStderr() {
 	defer l.pumps.Done()
+	defer close(l.said)
 	l.log.readFrom(l.stderr)
 }
 
@@ -148,9 +151,13 @@ func (l *stdioLink) reap() {
 	}
 	l.log.ended(status)
 	close(l.exited)
-	select {
-	case <-l.read:
-	case <-time.After(lateOutput):
+	late := time.After(lateOutput)
+	for _, atEnd := range []chan struct{}{l.said, l.read} {
+		select {
+		case <-atEnd:
+		case <-late:
+			late = time.After(0) // for both together
+		}
 	}
 	l.end(&exitError{text: status, stderr: l.log.tail()})
 }
@@ -183,20 +190,19 @@ func (l *stdioLink) end(err error) {
 
 // Send implements link.
 func (l *stdioLink) Send(_ context.Context, m outgoing) error {
-	send := l.out.Send
-	if m.Crowded {
-		send = l.out.Gather
-	}
-	err := send(m.Frame)
+	err := l.out.Send(m.Frame)
 	if err == nil {
 		return nil
 	}
-	// The pipe breaks a moment before the child's end is noticed.
+	err = fmt.Errorf("write to the server: %w", err)
+	// The pipe breaks a moment before the child's end is noticed. A child that
+	// does not end but cannot be told anything any more is of no use.
 	select {
 	case <-l.done:
 	case <-time.After(2 * lateOutput):
+		l.end(err)
 	}
-	return fmt.Errorf("write to the server: %w", err)
+	return err
 }
 
 // Done implements link.

@@ -9,7 +9,6 @@ import (
 	"runtime/debug"
 	"strconv"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
@@ -20,23 +19,20 @@ import (
 // beyond it the next line is read when one has ended.
 const maxConcurrent = 1024
 
-// maxSpare is how many goroutines are kept between requests.
-const maxSpare = 32
-
 // lastWords is how long cancelled requests may take to answer.
 const lastWords = 300 * time.Millisecond
 
 var errClientGone = errors.New("the client is gone")
 
-// ErrCancelledByClient is the cause of a request context that ended because
-// the client cancelled the request.
-type ErrCancelledByClient struct {
+// ErrCancelled is the cause of a request context that ended because whoever
+// made the request cancelled it.
+type ErrCancelled struct {
 	// Params are the params of notifications/cancelled.
 	Params json.RawMessage
 }
 
 // Error names the cause.
-func (e *ErrCancelledByClient) Error() string { return "cancelled by the client" }
+func (e *ErrCancelled) Error() string { return "cancelled by the one who asked" }
 
 // Router answers the methods that do not belong to the session's lifecycle.
 type Router interface {
@@ -78,8 +74,6 @@ type Conn struct {
 	closed chan struct{}
 	close  func()
 
-	turn        chan struct{} // to read
-	spare       atomic.Int32  // goroutines that wait for their turn
 	slots       chan struct{}
 	requests    sync.WaitGroup
 	initialized chan struct{} // closed once the initialize reply is written
@@ -87,7 +81,7 @@ type Conn struct {
 
 	mu         sync.Mutex
 	greeted    bool
-	inFlight   map[string]context.CancelCauseFunc
+	inFlight   map[string]func(cause error) // how to cancel
 	substitute int64
 	sdkIDs     map[int64]sdkRequest
 }
@@ -106,10 +100,9 @@ func NewConn(r io.Reader, w io.Writer, options ConnOptions) *Conn {
 		out:         NewOutbox(w),
 		toSDK:       make(chan jsonrpc.Message, 1),
 		closed:      make(chan struct{}),
-		turn:        make(chan struct{}),
 		slots:       make(chan struct{}, maxConcurrent),
 		initialized: make(chan struct{}),
-		inFlight:    map[string]context.CancelCauseFunc{},
+		inFlight:    map[string]func(cause error){},
 		sdkIDs:      map[int64]sdkRequest{},
 	}
 	c.close = sync.OnceFunc(func() { close(c.closed) })
@@ -188,31 +181,9 @@ func (c *Conn) read(ctx context.Context, ended chan<- error) {
 		if answer == nil {
 			continue
 		}
-		select {
-		case c.turn <- struct{}{}:
-		default:
-			go c.read(ctx, ended)
-		}
+		go c.read(ctx, ended)
 		answer()
-		if !c.awaitTurn() {
-			return
-		}
-	}
-}
-
-// awaitTurn keeps a goroutine that has answered, and its grown stack, for when
-// somebody else is to read; it reports false when enough are kept.
-func (c *Conn) awaitTurn() bool {
-	if c.spare.Add(1) > maxSpare {
-		c.spare.Add(-1)
-		return false
-	}
-	defer c.spare.Add(-1)
-	select {
-	case <-c.turn:
-		return true
-	case <-c.closed:
-		return false
+		return
 	}
 }
 
@@ -244,6 +215,9 @@ func (c *Conn) request(ctx context.Context, m Message) (answer func()) {
 		c.reply(m.batch, ErrorResponse(m.ID, Errorf(CodeInvalidRequest, "%s before initialize", m.Method)))
 		return nil
 	}
+	if c.start(m) {
+		return nil
+	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	if !c.begin(m.ID, cancel) {
 		cancel(nil)
@@ -256,12 +230,8 @@ func (c *Conn) request(ctx context.Context, m Message) (answer func()) {
 		defer c.requests.Done()
 		defer func() { <-c.slots }()
 		frame := c.handle(ctx, m)
-		others := c.end(m.ID)
+		c.end(m.ID)
 		cancel(nil)
-		if others > 0 && m.batch == nil && frame != nil {
-			_ = c.out.Gather(frame) // a failed write ends Serve by itself
-			return
-		}
 		c.reply(m.batch, frame)
 	}
 }
@@ -280,16 +250,13 @@ func (c *Conn) handle(ctx context.Context, m Message) (frame []byte) {
 		return nil
 	}
 	result, failure := c.router.Handle(ctx, c.session, m.Method, m.Params)
-	if cancelled := new(ErrCancelledByClient); errors.As(context.Cause(ctx), &cancelled) {
+	if cancelled := new(ErrCancelled); errors.As(context.Cause(ctx), &cancelled) {
 		return nil
 	}
-	if failure != nil {
-		return ErrorResponse(m.ID, failure)
-	}
-	return Response(m.ID, result)
+	return answerFrame(m.ID, result, failure)
 }
 
-func (c *Conn) begin(id json.RawMessage, cancel context.CancelCauseFunc) bool {
+func (c *Conn) begin(id json.RawMessage, cancel func(cause error)) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if _, taken := c.inFlight[string(id)]; taken {
@@ -299,12 +266,10 @@ func (c *Conn) begin(id json.RawMessage, cancel context.CancelCauseFunc) bool {
 	return true
 }
 
-// end returns how many requests are still under way.
-func (c *Conn) end(id json.RawMessage) int {
+func (c *Conn) end(id json.RawMessage) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.inFlight, string(id))
-	return len(c.inFlight)
 }
 
 // reply sends an answer, by way of its batch if it came in one.
@@ -325,7 +290,7 @@ func (c *Conn) notification(m Message) {
 		cancel := c.inFlight[string(Member(m.Params, "requestId"))]
 		c.mu.Unlock()
 		if cancel != nil {
-			cancel(&ErrCancelledByClient{Params: m.Params})
+			cancel(&ErrCancelled{Params: m.Params})
 		}
 	case "notifications/initialized":
 		c.forward(m)
@@ -397,9 +362,13 @@ func (c *Conn) Call(ctx context.Context, method string, params json.RawMessage) 
 	case a := <-answer:
 		return a.result, a.failure
 	case <-ctx.Done():
-		reason := Quote(fmt.Sprint(context.Cause(ctx)))
-		c.Notify("notifications/cancelled", fmt.Appendf(nil, `{"requestId":%d,"reason":%s}`, id, reason))
-		return nil, Errorf(CodeTimeout, "%s: %v", method, context.Cause(ctx))
+		cause := context.Cause(ctx)
+		params := fmt.Appendf(nil, `{"requestId":%d,"reason":%s}`, id, Quote(cause.Error()))
+		if cancelled := new(ErrCancelled); errors.As(cause, &cancelled) {
+			params = SetMember(cancelled.Params, strconv.AppendInt(nil, id, 10), "requestId")
+		}
+		c.Notify("notifications/cancelled", params)
+		return nil, Errorf(CodeTimeout, "%s: %v", method, cause)
 	}
 }
 

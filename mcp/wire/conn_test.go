@@ -136,7 +136,11 @@ func TestConnAnswersGarbage(t *testing.T) {
 
 func TestConnAnswersPipelinedRequestsInOrder(t *testing.T) {
 	h := start(t)
-	go h.send(greeting, `{"jsonrpc":"2.0","method":"notifications/initialized"}`, `{"jsonrpc":"2.0","id":2,"method":"test/echo"}`)
+	lines := greeting + "\n" + `{"jsonrpc":"2.0","method":"notifications/initialized"}` + "\n" + `{"jsonrpc":"2.0","id":2,"method":"test/echo"}` + "\n"
+	go func() {
+		// What cannot be written is missed below.
+		_, _ = io.WriteString(h.in, lines)
+	}()
 	if got := h.next(); !strings.Contains(got, `"id":"init-1"`) {
 		t.Fatalf("first came %s", got)
 	}
@@ -169,7 +173,7 @@ func TestConnCancels(t *testing.T) {
 	<-h.router.notified
 	h.send(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":101,"reason":"enough"}}`)
 	cause := <-h.router.causes
-	if byClient, ok := cause.(*ErrCancelledByClient); !ok || !strings.Contains(string(byClient.Params), "enough") {
+	if byClient, ok := cause.(*ErrCancelled); !ok || !strings.Contains(string(byClient.Params), "enough") {
 		t.Fatalf("cause %v", cause)
 	}
 	// No answer comes for 101.

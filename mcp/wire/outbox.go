@@ -3,7 +3,6 @@ package wire
 import (
 	"errors"
 	"io"
-	"runtime"
 	"sync"
 )
 
@@ -115,21 +114,6 @@ func (o *Outbox) enqueue(frame []byte) bool {
 	}
 	o.busy = true
 	return true
-}
-
-// Gather is Send for times at which others are about to send too: it lets them
-// go first, so that one write takes all.
-func (o *Outbox) Gather(frame []byte) error {
-	if !o.enqueue(frame) {
-		return o.Err()
-	}
-	runtime.Gosched()
-	if w, tries := o.w.(tryWriter); !tries {
-		o.flush()
-	} else if !o.try(w) {
-		go o.flush()
-	}
-	return o.Err()
 }
 
 // seize makes the caller the writer if nobody is and nothing waits; it then has

@@ -1,0 +1,152 @@
+package upstream
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"mcpproxy/mcp/config"
+	"mcpproxy/store"
+	scripted "mcpproxy/testdata/stub"
+)
+
+// TestMain makes this test binary serve as a server, "stub SCENARIO", and as
+// the guard process.
+func TestMain(m *testing.M) {
+	switch {
+	case len(os.Args) > 1 && os.Args[1] == "stub":
+		os.Exit(scripted.Main(os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
+	case len(os.Args) > 1 && os.Args[1] == "guard":
+		RunGuard(context.Background(), os.Stdin)
+		os.Exit(0)
+	}
+	os.Exit(m.Run())
+}
+
+// script is a server of a test: this binary again, doing what a scenario says.
+type script struct {
+	t    *testing.T
+	name string
+	file string
+	log  string
+}
+
+// newScript makes a server that does what the members of the scenario say.
+func newScript(t *testing.T, name, members string) *script {
+	t.Helper()
+	dir := t.TempDir()
+	s := &script{t: t, name: name, file: filepath.Join(dir, "scenario.json"), log: filepath.Join(dir, "events")}
+	s.change(members)
+	return s
+}
+
+// change replaces the scenario for the next start.
+func (s *script) change(members string) {
+	s.t.Helper()
+	if members != "" {
+		members = "," + members
+	}
+	text := fmt.Sprintf(`{"name":%q,"log":%q,"lifetime_ms":60000%s}`, s.name, s.log, members)
+	if err := os.WriteFile(s.file, []byte(text), 0o600); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// entry is the configuration entry, with more members.
+func (s *script) entry(more string) string {
+	// Under the race detector processes take a second to end, unless told.
+	return fmt.Sprintf(`{"name":%q,"command":%q,"args":["stub",%q],"env":{"GORACE":"atexit_sleep_ms=0"}%s}`, s.name, os.Args[0], s.file, more)
+}
+
+// events are the events of a kind so far.
+func (s *script) events(kind string) []scripted.Event {
+	s.t.Helper()
+	all, err := scripted.ReadLog(s.log)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	var found []scripted.Event
+	for _, e := range all {
+		if e.Kind == kind {
+			found = append(found, e)
+		}
+	}
+	return found
+}
+
+// opened is a Set and what it has said.
+type opened struct {
+	*Set
+	t *testing.T
+
+	mu    sync.Mutex
+	warns []string
+}
+
+// open opens a Set with these configuration entries, without a store, which is
+// closed at the end of the test.
+func open(t *testing.T, entries ...string) *opened {
+	t.Helper()
+	home := t.TempDir()
+	file := filepath.Join(home, "mcp_config.json")
+	text := `{"mcpServers":[` + strings.Join(entries, ",") + `]}`
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	cfg, err := config.Load(config.LoadOptions{Path: file, Home: home, Dir: home, Environ: os.Environ()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range cfg.Servers {
+		if s.Err != nil {
+			t.Fatal(s.Err)
+		}
+	}
+	o := &opened{t: t}
+	o.Set = Open(t.Context(), Options{
+		Servers: cfg.Servers,
+		Env:     config.Env{Environ: os.Environ(), Home: home, Dir: home},
+		Store:   func() *store.DB { return nil },
+		Warn: func(text string) {
+			o.mu.Lock()
+			defer o.mu.Unlock()
+			o.warns = append(o.warns, text)
+		},
+		Now: time.Now,
+	})
+	closed := false
+	o.t.Cleanup(func() {
+		if !closed {
+			closed = true
+			o.Set.Close(context.Background())
+		}
+	})
+	return o
+}
+
+// warnings are all warnings so far.
+func (o *opened) warnings() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return strings.Join(o.warns, "\n")
+}
+
+// call calls a tool and returns the raw result.
+func (o *opened) call(server, tool, arguments string) string {
+	o.t.Helper()
+	if arguments == "" {
+		arguments = "{}"
+	}
+	result, failure := o.Do(o.t.Context(), Request{
+		Server: server, Method: "tools/call", Params: fmt.Appendf(nil, `{"name":%q,"arguments":%s}`, tool, arguments),
+	})
+	if failure != nil {
+		return failure.Error()
+	}
+	return string(result)
+}
