@@ -170,7 +170,7 @@ func (a *app) changed(ctx context.Context, name, what string) error {
 	if err != nil {
 		return err
 	}
-	cfg.SkipRecursion(a.own(cfg))
+	cfg.SkipRecursion(a.own())
 	server := cfg.Server(name)
 	if server == nil {
 		return nil

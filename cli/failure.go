@@ -84,7 +84,7 @@ func exitCode(ctx context.Context, err error) int {
 		return failed.code
 	case errors.As(err, &wrong), errors.As(err, &reference), errors.As(err, &recursion):
 		return exitConfig
-	case errors.As(err, &executable), errors.As(err, &answer) && answer.Code == wire.CodeUnavailable:
+	case errors.As(err, &executable), errors.As(err, &answer) && answer.Raw == nil && answer.Code == wire.CodeUnavailable:
 		return exitUnavailable
 	}
 	return exitFailed

@@ -56,8 +56,11 @@ func entries() []entry {
 		{name: "remove", help: "take a server out of the configuration", build: func() any { return new(removeCmd) }},
 		{name: "enable", help: "let a server be used again", build: func() any { return new(enableCmd) }},
 		{name: "disable", help: "keep a server in the configuration without using it", build: func() any { return new(disableCmd) }},
+		{name: "restart", help: "have every running mcpproxy start a server again", build: func() any { return new(restartCmd) }},
 		{name: "logs", help: "print what a server wrote to its stderr", build: func() any { return new(logsCmd) }},
+		{name: "tools", help: "list, show and call the tools of the servers", build: func() any { return new(toolsCmd) }},
 		{name: "status", help: "show version, mode, servers by state, store and configuration", build: func() any { return new(statusCmd) }},
+		{name: "demo", help: "show what this does, with nothing configured", build: func() any { return new(demoCmd) }},
 		{name: "version", help: "print the version and what it was built with", build: func() any { return new(versionCmd) }},
 		{name: guardName, help: "stop servers that a killed mcpproxy left behind", hidden: true, build: func() any { return new(guardCmd) }},
 		{name: "demo-server", help: "serve notes from a folder as an MCP server on stdin and stdout", hidden: true, build: func() any { return new(demoServerCmd) }},
@@ -142,6 +145,7 @@ const shortHelp = `mcpproxy is one MCP server in front of many; an MCP client st
   mcpproxy add NAME -- COMMAND ARG...   add a server that runs here
   mcpproxy add NAME URL                 add a server that runs elsewhere
   mcpproxy list                         list the servers and how they are
+  mcpproxy tools list                   list their tools
   mcpproxy --mode direct                serve one client on stdin and stdout
   mcpproxy --help                       show all commands and options
 `

@@ -9,13 +9,16 @@ import (
 )
 
 // listCmd lists the configured servers.
-type listCmd struct{}
+type listCmd struct {
+	Check bool `help:"connect to every server first, for 30 s at most, and print each as it is known"`
+}
 
 // Help implements kong.HelpProvider.
 func (*listCmd) Help() string {
-	return `A state is one of disabled, quarantined, idle, starting, ready, needs_login, unavailable, invalid. It is what was last seen: no server is started or asked.
+	return `A state is one of disabled, quarantined, idle, starting, ready, needs_login, unavailable, invalid. It is what was last seen: no server is started or asked. With --check the exit code is 3, 4 or 5 if a server is invalid, needs a login or is unavailable.
 
     mcpproxy list
+    mcpproxy list --check
     mcpproxy list --json | jq -r '.servers[] | select(.state == "unavailable").name'`
 }
 
@@ -40,7 +43,7 @@ type serverSummary struct {
 }
 
 // run prints the servers in the order of the configuration.
-func (*listCmd) run(ctx context.Context, a *app) error {
+func (c *listCmd) run(ctx context.Context, a *app) error {
 	cfg, err := a.config()
 	if err != nil {
 		return err
@@ -49,12 +52,10 @@ func (*listCmd) run(ctx context.Context, a *app) error {
 	switch {
 	case err != nil:
 		return err
+	case c.Check && len(list) > 0:
+		return a.check(ctx, cfg, list)
 	case a.JSON:
-		answer := serverList{Servers: []serverSummary{}}
-		for _, s := range list {
-			answer.Servers = append(answer.Servers, s.summary())
-		}
-		return a.writeJSON(answer)
+		return a.writeJSON(listOf(list))
 	case a.Quiet:
 		var names strings.Builder
 		for _, s := range list {
@@ -68,14 +69,28 @@ func (*listCmd) run(ctx context.Context, a *app) error {
 	}
 	t := a.newTable("NAME", "STATE", "TOOLS", "SEEN", "TARGET", "ERROR")
 	for _, s := range list {
-		tools := txt("")
-		if !s.known.ListedAt.IsZero() {
-			tools = num(s.known.Counts.Tools)
-		}
-		t.row(txt(s.server.Name), cell{text: s.state, tint: tintOf(s.state)}, tools,
-			when(seen(s.known)), txt(target(s.server)), txt(s.err))
+		t.row(s.cells()...)
 	}
 	return t.print()
+}
+
+// listOf is the list as JSON has it.
+func listOf(list []standing) serverList {
+	answer := serverList{Servers: []serverSummary{}}
+	for _, s := range list {
+		answer.Servers = append(answer.Servers, s.summary())
+	}
+	return answer
+}
+
+// cells is the standing as a row of the table.
+func (s standing) cells() []cell {
+	tools := txt("")
+	if !s.known.ListedAt.IsZero() {
+		tools = num(s.known.Counts.Tools)
+	}
+	return []cell{txt(s.server.Name), {text: s.state, tint: tintOf(s.state)}, tools,
+		when(seen(s.known)), txt(target(s.server)), txt(s.err)}
 }
 
 // summary is the standing as JSON has it.

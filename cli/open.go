@@ -32,9 +32,10 @@ func (a *app) loadOptions() config.LoadOptions {
 	}
 }
 
-// own is how entries that lead back to this program are recognised.
-func (a *app) own(cfg *config.Config) config.Own {
-	return config.Own{Executable: a.Executable, Listen: cfg.Listen, Home: a.Home}
+// own is how entries that lead back to this program are recognised. It listens
+// nowhere, so a server on the address of "listen" is somebody else's.
+func (a *app) own() config.Own {
+	return config.Own{Executable: a.Executable, Home: a.Home}
 }
 
 // store opens the store for reading what is known of the servers. There is

@@ -72,15 +72,22 @@ func lifecycleServer(c *core) *mcp.Server {
 		&mcp.ServerOptions{
 			Instructions:              router.DirectInstructions(c.cfg.Instructions, reachable),
 			Logger:                    slog.New(slog.DiscardHandler),
-			SupportedProtocolVersions: []string{"2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"},
+			SupportedProtocolVersions: protocolVersions(),
 			Capabilities: &mcp.ServerCapabilities{
 				Tools:       &mcp.ToolCapabilities{ListChanged: true},
 				Prompts:     &mcp.PromptCapabilities{ListChanged: true},
 				Resources:   &mcp.ResourceCapabilities{ListChanged: true, Subscribe: true},
 				Completions: &mcp.CompletionCapabilities{},
-				Logging:     &mcp.LoggingCapabilities{},
+				//lint:ignore SA1019 clients of the protocol versions above are told so
+				Logging: &mcp.LoggingCapabilities{},
 			},
 		})
+}
+
+// protocolVersions are the versions of MCP that clients are offered, the newest
+// first.
+func protocolVersions() []string {
+	return []string{"2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"}
 }
 
 // clientGarbage tells of a line of the client that is no message.

@@ -48,7 +48,7 @@ func (a *app) standings(ctx context.Context, cfg *config.Config) ([]standing, er
 	if err != nil {
 		return nil, err
 	}
-	cfg.SkipRecursion(a.own(cfg))
+	cfg.SkipRecursion(a.own())
 	list := make([]standing, len(cfg.Servers))
 	for i := range cfg.Servers {
 		server := &cfg.Servers[i]

@@ -6,8 +6,6 @@ import (
 	"runtime"
 	"runtime/debug"
 	"strings"
-
-	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
 // sdkModule is the module that speaks MCP.
@@ -69,7 +67,7 @@ func buildOf() build {
 // "mcpproxy VERSION".
 func (*versionCmd) run(_ context.Context, a *app) error {
 	b := buildOf()
-	b.Protocols = mcp.SupportedProtocolVersions()
+	b.Protocols = protocolVersions()
 	switch {
 	case a.JSON:
 		return a.writeJSON(b)

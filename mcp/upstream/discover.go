@@ -35,6 +35,7 @@ func (s *server) refresh(kinds ...catalog.Kind) {
 func (s *server) readDirty(ctx context.Context) {
 	defer s.settledOnce()
 	for {
+		s.pause(ctx)
 		s.mu.Lock()
 		var kinds []catalog.Kind
 		for _, k := range catalog.Kinds() {
@@ -53,6 +54,36 @@ func (s *server) readDirty(ctx context.Context) {
 		s.mu.Unlock()
 		s.readKinds(ctx, c, h, kinds)
 	}
+}
+
+// Time between two readings of a server's lists.
+const (
+	firstListGap = 250 * time.Millisecond
+	maxListGap   = time.Second
+)
+
+// pause waits before lists are read that were read a moment ago, and longer
+// when that goes on, so that a server that calls them changed whenever it is
+// asked for them keeps nobody busy.
+func (s *server) pause(ctx context.Context) {
+	s.mu.Lock()
+	since := time.Since(s.lastRead)
+	if since > 2*s.listGap {
+		s.listGap = firstListGap
+	} else {
+		s.listGap = min(2*s.listGap, maxListGap)
+	}
+	wait := s.listGap - since
+	s.mu.Unlock()
+	if wait > 0 {
+		select {
+		case <-time.After(wait):
+		case <-ctx.Done():
+		}
+	}
+	s.mu.Lock()
+	s.lastRead = time.Now()
+	s.mu.Unlock()
 }
 
 // listPatience is how long the lists of a server wait for each other before
@@ -99,6 +130,9 @@ func (s *server) readKinds(ctx context.Context, c *conn, h *hello, kinds []catal
 			}
 			clear(fresh)
 		}
+	}
+	if len(failed) > 0 && ctx.Err() != nil {
+		return // the Set was closed, which says nothing about the server
 	}
 	s.listsFailed(c, failed)
 	s.keep()
@@ -160,7 +194,7 @@ func (s *server) listsFailed(c *conn, failed []listing) {
 // ever said what it has.
 func (s *server) diedUnknown(c *conn) {
 	s.mu.Lock()
-	unknown := s.conn == c && !s.known
+	unknown := s.conn == c && !s.known && !errors.Is(c.link.Err(), errStopped)
 	if unknown {
 		s.failed(c.link.Err())
 	}

@@ -30,7 +30,11 @@ func (c *conn) list(ctx context.Context, kind catalog.Kind) (elements []json.Raw
 		if err != nil {
 			return nil, "", err
 		}
-		for element := range wire.Elements(wire.Member(result, kind.ListMember())) {
+		list := wire.Member(result, kind.ListMember())
+		if len(list) == 0 || list[0] != '[' {
+			return elements, fmt.Sprintf("%s: the answer has no list %q", kind.ListMethod(), kind.ListMember()), nil
+		}
+		for element := range wire.Elements(list) {
 			elements = append(elements, element)
 		}
 		cursor := wire.Member(result, "nextCursor")

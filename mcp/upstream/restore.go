@@ -139,21 +139,37 @@ func (s *server) unconnected() bool {
 // is known of it.
 func (s *Set) retryLater(server *server) {
 	s.spawn(func(ctx context.Context) {
-		server.mu.Lock()
-		due := server.next
-		server.mu.Unlock()
-		if due.IsZero() {
-			return
-		}
-		select {
-		case <-time.After(due.Sub(s.options.Now())):
-		case <-ctx.Done():
-			return
-		}
-		server.mu.Lock()
-		defer server.mu.Unlock()
-		if (!server.known || server.stale) && server.unconnected() {
-			server.begin()
+		for first := true; ; first = false {
+			wait, ok := server.retryIn(first)
+			if !ok {
+				return
+			}
+			select {
+			case <-time.After(wait):
+			case <-ctx.Done():
+				return
+			}
 		}
 	})
+}
+
+// retryIn returns how long to wait until the next attempt, which it begins when
+// it is due. It reports false when there is nothing to wait for: then, when the
+// attempt has begun, and for all but the first who would wait.
+func (s *server) retryIn(first bool) (wait time.Duration, ok bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if first && s.retrying {
+		return 0, false
+	}
+	s.retrying = false
+	if s.next.IsZero() || s.known && !s.stale || !s.unconnected() {
+		return 0, false
+	}
+	if wait = s.next.Sub(s.set.options.Now()); wait <= 0 {
+		s.begin()
+		return 0, false
+	}
+	s.retrying = true
+	return wait, true
 }

@@ -55,12 +55,15 @@ type server struct {
 	failures    int
 	attempted   time.Time
 	next        time.Time // of an automatic attempt
+	retrying    bool      // somebody waits for it
 	catalog     *catalog.Server
 	known       bool // its lists were read once, now or in an earlier process
 	listed      bool // its lists were read by this process
 	stale       bool // what is known was learned for another audience
 	dirty       map[catalog.Kind]bool
 	refreshing  bool
+	lastRead    time.Time     // of lists
+	listGap     time.Duration // to the next reading
 	unread      map[catalog.Kind]bool             // lists that were asked for in vain
 	subscribers map[string]map[*wire.Session]bool // by URI
 	remembered  bool                              // the store knows of an attempt
@@ -172,6 +175,13 @@ func (s *server) try(ctx context.Context, a *attempt, old *conn) {
 	c, h, err := s.open(startCtx)
 	cancel()
 	s.mu.Lock()
+	if err == nil && ctx.Err() != nil {
+		// The Set is being closed, which has not seen this connection.
+		s.mu.Unlock()
+		err = errors.Join(errClosed, c.close(context.WithoutCancel(ctx)))
+		c = nil
+		s.mu.Lock()
+	}
 	s.attempt = nil
 	a.conn, a.err = c, err
 	switch {
@@ -274,7 +284,9 @@ func (s *server) handshake(ctx context.Context, c *conn) (*hello, error) {
 	}
 	if refused := new(wire.Error); errors.As(err, &refused) {
 		if s.probeModern(ctx, c) {
+			s.mu.Lock()
 			s.modern = true
+			s.mu.Unlock()
 			return nil, errModern
 		}
 		return nil, fmt.Errorf("initialize: %w", refused)
@@ -382,15 +394,22 @@ func (s *server) resourceUpdated(params json.RawMessage) {
 func (s *server) stop(ctx context.Context) {
 	s.mu.Lock()
 	c := s.conn
-	s.conn = nil
 	if s.state == Ready {
 		s.state = Idle
 	}
 	s.mu.Unlock()
-	if c != nil {
-		_ = c.close(ctx)
-		s.record()
+	if c == nil {
+		return
 	}
+	// It stays in its place as long as it takes, so that whoever needs a new one
+	// waits for its end.
+	_ = c.close(ctx)
+	s.mu.Lock()
+	if s.conn == c {
+		s.conn = nil
+	}
+	s.mu.Unlock()
+	s.record()
 }
 
 // record writes the state for other instances and later starts; it never waits

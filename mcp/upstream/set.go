@@ -219,9 +219,7 @@ func (s *Set) Close(ctx context.Context) {
 	}
 	stops.Wait()
 	s.tasks.Wait()
-	// An attempt that was under way may have brought up one more.
 	for _, server := range s.servers {
-		server.stop(context.WithoutCancel(ctx))
 		server.log.close()
 	}
 	s.guard.close()

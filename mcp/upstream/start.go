@@ -47,8 +47,9 @@ func (c *conn) start(r Request, budget time.Duration, done func(json.RawMessage,
 	}
 	call := &pendingCall{session: r.Session, done: done}
 	params := r.Params
+	wantsProgress := false
 	if token := wire.Member(params, "_meta", "progressToken"); !wire.IsNull(token) {
-		call.token = token
+		call.token, wantsProgress = token, true
 	}
 	c.mu.Lock()
 	c.last++
@@ -58,7 +59,7 @@ func (c *conn) start(r Request, budget time.Duration, done func(json.RawMessage,
 		call.timer = time.AfterFunc(budget, func() { c.giveUp(id, &timeoutError{budget}) })
 	}
 	c.mu.Unlock()
-	if call.token != nil {
+	if wantsProgress {
 		params = wire.SetMember(params, strconv.AppendInt(nil, id, 10), "_meta", "progressToken")
 	}
 	err := link.Send(c.ctx, outgoing{Frame: wire.Request(id, r.Method, params), ID: id, Method: r.Method})

@@ -162,6 +162,9 @@ func (l *stdioLink) reap() {
 	l.end(&exitError{text: status, stderr: l.log.tail()})
 }
 
+// errStopped tells that we ended the child.
+var errStopped = errors.New("stopped")
+
 // exitError tells that the child has ended.
 type exitError struct {
 	text   string
@@ -219,7 +222,7 @@ func (l *stdioLink) Err() error {
 // group is left. ctx can only make it quicker.
 func (l *stdioLink) Close(ctx context.Context) error {
 	l.stopOnce.Do(func() {
-		l.end(errors.New("stopped"))
+		l.end(errStopped)
 		l.climbDown(ctx)
 		close(l.stopped)
 	})
