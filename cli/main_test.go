@@ -18,10 +18,11 @@ import (
 
 	"mcpproxy/mcp/config"
 	"mcpproxy/store"
+	"mcpproxy/testdata/stub"
 )
 
-// TestMain makes this test binary serve as the program: scripts run mcpproxy in
-// fresh processes.
+// TestMain makes this test binary serve as the program, and as the scriptable
+// server mcpstub: scripts and tests run both in fresh processes.
 func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){
 		"mcpproxy": func() {
@@ -29,6 +30,10 @@ func TestMain(m *testing.M) {
 			code := Main(ctx, ProcessEnv())
 			stop()
 			os.Exit(code)
+		},
+		"mcpstub": func() {
+			// Not os.Exit: under the race detector that takes a second.
+			syscall.Exit(stub.Main(os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
 		},
 	})
 }

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -16,357 +15,391 @@ import (
 	"mcpproxy/mcp/wire"
 )
 
-// noteLink is a link that notes what is sent.
-type noteLink struct {
+// fakeLink is a link whose upstream is the test.
+type fakeLink struct {
+	sent chan wire.Message
 	done chan struct{}
+	fail error // of Send
 
-	mu   sync.Mutex
-	sent []string
+	once sync.Once
+	err  error
 }
 
-func (l *noteLink) Send(_ context.Context, m outgoing) error {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.sent = append(l.sent, string(m.Frame))
-	return nil
-}
-
-func (l *noteLink) Done() <-chan struct{} { return l.done }
-func (l *noteLink) Err() error            { return errors.New("the link ended") }
-
-func (l *noteLink) Close(context.Context) error {
-	close(l.done)
-	return nil
-}
-
-// take returns what was sent since the last time.
-func (l *noteLink) take() []string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	sent := l.sent
-	l.sent = nil
-	return sent
-}
-
-// noteObserver notes what it is told.
-type noteObserver struct{ told []string }
-
-func (o *noteObserver) listChanged(kind catalog.Kind) { o.told = append(o.told, string(kind)) }
-
-func (o *noteObserver) resourceUpdated(params json.RawMessage) {
-	o.told = append(o.told, string(params))
-}
-
-// notePeer is a client that notes what it is told and asked, and answers when
-// the test says so.
-type notePeer struct {
-	answers chan string // raw results
-
-	mu   sync.Mutex
-	told []string
-}
-
-func (p *notePeer) note(method string, params json.RawMessage) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.told = append(p.told, method+" "+string(params))
-}
-
-func (p *notePeer) Notify(method string, params json.RawMessage) { p.note(method, params) }
-
-func (p *notePeer) Call(ctx context.Context, method string, params json.RawMessage) (json.RawMessage, *wire.Error) {
-	p.note(method, params)
-	select {
-	case a := <-p.answers:
-		return json.RawMessage(a), nil
-	case <-ctx.Done():
-		return nil, wire.Errorf(wire.CodeTimeout, "%v", context.Cause(ctx))
+func (l *fakeLink) Send(_ context.Context, m outgoing) error {
+	if l.fail != nil {
+		return l.fail
 	}
+	parsed, err := wire.Parse(m.Frame)
+	if err != nil {
+		return err
+	}
+	l.sent <- parsed
+	return nil
 }
 
-func (p *notePeer) take() []string {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	told := p.told
-	p.told = nil
-	return told
+func (l *fakeLink) Done() <-chan struct{} { return l.done }
+func (l *fakeLink) Err() error            { return l.err }
+
+func (l *fakeLink) Close(context.Context) error {
+	l.die(errStopped)
+	return nil
 }
 
-// bench is a conn in a bubble, with its link.
-type bench struct {
-	t    *testing.T
-	conn *conn
-	link *noteLink
-	seen *noteObserver
+func (l *fakeLink) die(err error) {
+	l.once.Do(func() { l.err = err; close(l.done) })
 }
 
-func newBench(t *testing.T, owner *wire.Session) *bench {
-	b := &bench{t: t, link: &noteLink{done: make(chan struct{})}, seen: &noteObserver{}}
-	b.conn = newConn(t.Context(), "s", owner, b.seen)
-	b.conn.link = b.link
-	t.Cleanup(func() {
-		if err := b.conn.close(context.WithoutCancel(t.Context())); err != nil {
-			t.Errorf("close: %v", err)
+// fakeClient is a downstream client that is the test.
+type fakeClient struct {
+	told   chan wire.Message
+	answer func(ctx context.Context, method string, params json.RawMessage) (json.RawMessage, *wire.Error)
+}
+
+func (c *fakeClient) Notify(method string, params json.RawMessage) {
+	c.told <- wire.Message{Method: method, Params: params}
+}
+
+func (c *fakeClient) Call(ctx context.Context, method string, params json.RawMessage) (json.RawMessage, *wire.Error) {
+	return c.answer(ctx, method, params)
+}
+
+// newClient returns a client with these capabilities, and its session.
+func newClient(id, capabilities string) (*fakeClient, *wire.Session) {
+	c := &fakeClient{told: make(chan wire.Message, 100)}
+	s := wire.NewSession(id, c)
+	s.SetClient(wire.ClientInfo{Capabilities: json.RawMessage(capabilities)})
+	return c, s
+}
+
+// peer is a conn whose other end is the test.
+type peer struct {
+	*conn
+	t     *testing.T
+	link  *fakeLink
+	lists []catalog.Kind
+}
+
+func (p *peer) listChanged(kind catalog.Kind)   { p.lists = append(p.lists, kind) }
+func (p *peer) resourceUpdated(json.RawMessage) {}
+
+func newPeer(t *testing.T, owner *wire.Session) *peer {
+	p := &peer{t: t, link: &fakeLink{sent: make(chan wire.Message, 100), done: make(chan struct{})}}
+	p.conn = newConn(t.Context(), "s", owner, p)
+	p.conn.link = p.link
+	return p
+}
+
+// hear has the conn receive a message of the upstream.
+func (p *peer) hear(format string, args ...any) {
+	p.t.Helper()
+	m, err := wire.Parse(fmt.Appendf(nil, format, args...))
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	p.receive(m, 0)
+}
+
+// outcome is what a request came to.
+type outcome struct {
+	result json.RawMessage
+	err    error
+	took   time.Duration
+}
+
+// begin makes a request and returns where its outcome will come, and the
+// message as the upstream got it.
+func (p *peer) begin(ctx context.Context, s *wire.Session, params string, idle time.Duration) (<-chan outcome, wire.Message) {
+	p.t.Helper()
+	done := make(chan outcome, 1)
+	begun := time.Now()
+	go func() {
+		result, err := p.request(ctx, s, "tools/call", json.RawMessage(params), idle)
+		done <- outcome{result, err, time.Since(begun)}
+	}()
+	return done, <-p.link.sent
+}
+
+// TestAnswers brings answers back to who asked, whatever their order and
+// however the id is written.
+func TestAnswers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newPeer(t, nil)
+		first, m1 := p.begin(t.Context(), nil, `{}`, 0)
+		second, m2 := p.begin(t.Context(), nil, `{}`, 0)
+		third, m3 := p.begin(t.Context(), nil, `{}`, 0)
+		p.hear(`{"jsonrpc":"2.0","id":"%s","result":{"n":2}}`, m2.ID)
+		p.hear(`{"jsonrpc":"2.0","id":999,"result":{"n":9}}`)
+		p.hear(`{"jsonrpc":"2.0","id":null,"error":{"code":1,"message":"whose?"}}`)
+		p.hear(`{"jsonrpc":"2.0","id":"x","result":{}}`)
+		p.hear(`{"jsonrpc":"2.0","id":%s,"result":{"n":1}}`, m1.ID)
+		p.hear(`{"jsonrpc":"2.0","id":%s,"result":{"n":1,"again":true}}`, m1.ID)
+		p.hear(`{"jsonrpc":"2.0","id":%s,"error":{"code":-5,"message":"no","odd":1}}`, m3.ID)
+		if o := <-first; string(o.result) != `{"n":1}` || o.err != nil {
+			t.Errorf("%s, %v", o.result, o.err)
+		}
+		if o := <-second; string(o.result) != `{"n":2}` || o.err != nil {
+			t.Errorf("%s, %v", o.result, o.err)
+		}
+		var theirs *wire.Error
+		if o := <-third; !errors.As(o.err, &theirs) || string(theirs.Raw) != `{"code":-5,"message":"no","odd":1}` {
+			t.Errorf("%s, %v", o.result, o.err)
+		}
+		if len(p.pending) != 0 {
+			t.Errorf("%d requests are still open", len(p.pending))
 		}
 	})
-	return b
 }
 
-// says delivers a message of the upstream.
-func (b *bench) says(raw string) {
-	b.t.Helper()
-	m, err := wire.Parse([]byte(raw))
-	if err != nil {
-		b.t.Fatalf("%s: %v", raw, err)
-	}
-	b.conn.receive(m, 0)
-	synctest.Wait()
-}
-
-func (b *bench) sent(want ...string) {
-	b.t.Helper()
-	synctest.Wait()
-	if got := b.link.take(); !slices.Equal(got, want) {
-		b.t.Errorf("sent\ngot  %q\nwant %q", got, want)
-	}
-}
-
-// ask makes a request and returns where its outcome will be.
-func (b *bench) ask(ctx context.Context, s *wire.Session, params string) <-chan string {
-	b.t.Helper()
-	outcome := make(chan string, 1)
-	go func() {
-		result, err := b.conn.request(ctx, s, "tools/call", json.RawMessage(params), 0)
-		outcome <- fmt.Sprintf("%s %v", result, err)
-	}()
-	synctest.Wait()
-	return outcome
-}
-
-func sessionOf(capabilities string) (*wire.Session, *notePeer) {
-	p := &notePeer{answers: make(chan string)}
-	s := wire.NewSession("test", p)
-	s.SetClient(wire.ClientInfo{Capabilities: json.RawMessage(capabilities)})
-	return s, p
-}
-
-// TestConnProgress gives progress the caller's token, and drops it after the
-// caller has given up or got the answer.
-func TestConnProgress(t *testing.T) {
+// TestIdleBudget ends a call that shows no sign of life; progress is one, other
+// calls' progress is none.
+func TestIdleBudget(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s, peer := sessionOf(`{}`)
-		b := newBench(t, s)
-		ctx, cancel := context.WithCancelCause(t.Context())
-		first := b.ask(ctx, s, `{"_meta":{"progressToken":"p"}}`)
-		second := b.ask(t.Context(), s, `{"_meta":{"progressToken":1}}`)
-		b.sent(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"_meta":{"progressToken":1}}}`,
-			`{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"_meta":{"progressToken":2}}}`)
-		progress := func(token string) {
-			b.says(`{"jsonrpc":"2.0","method":"notifications/progress","params":{"x":1.0,"progressToken":` + token + `}}`)
-		}
-		told := func(want ...string) {
-			t.Helper()
-			if got := peer.take(); !slices.Equal(got, want) {
-				t.Errorf("told %q, want %q", got, want)
+		client, session := newClient("a", "{}")
+		p := newPeer(t, session)
+		done, m := p.begin(t.Context(), session, `{"_meta":{"progressToken":"mine"}}`, 10*time.Second)
+		token := wire.Member(m.Params, "_meta", "progressToken")
+		for range 3 {
+			time.Sleep(9 * time.Second)
+			p.hear(`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":%s,"progress":1}}`, token)
+			if told := <-client.told; string(wire.Member(told.Params, "progressToken")) != `"mine"` {
+				t.Errorf("the client was told %s", told.Params)
 			}
 		}
-		progress(`1`)
-		progress(`"2"`)
-		progress(`3`)
-		progress(`"p"`)
-		told(`notifications/progress {"x":1.0,"progressToken":"p"}`, `notifications/progress {"x":1.0,"progressToken":1}`)
-		cancel(&wire.ErrCancelled{Params: json.RawMessage(`{"requestId":"client's","reason":"r"}`)})
-		if got := <-first; !strings.Contains(got, "cancelled") {
-			t.Errorf("the cancelled request returned %s", got)
+		p.hear(`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":999,"progress":1}}`)
+		o := <-done
+		if !errors.Is(o.err, errIdle) || o.took != 37*time.Second {
+			t.Errorf("%v after %s", o.err, o.took)
 		}
-		b.sent(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1,"reason":"r"}}`)
-		b.says(`{"jsonrpc":"2.0","id":2,"result":{"r":1.0},"error":null}`)
-		if got := <-second; got != `{"r":1.0} <nil>` {
-			t.Errorf("the other one returned %s", got)
+		if cancelled := <-p.link.sent; cancelled.Method != "notifications/cancelled" || string(wire.Member(cancelled.Params, "requestId")) != string(m.ID) {
+			t.Errorf("the upstream was told %s", cancelled.Raw)
 		}
-		progress(`1`)
-		progress(`2`)
-		told()
-		b.says(`{"jsonrpc":"2.0","id":1,"result":{}}`) // too late
-		b.says(`{"jsonrpc":"2.0","id":7,"result":{}}`) // never asked for
-		b.says(`{"jsonrpc":"2.0","id":"x","result":{}}`)
-		b.sent()
-		told()
+		// What comes too late is nobody's.
+		p.hear(`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":%s,"progress":2}}`, token)
+		p.hear(`{"jsonrpc":"2.0","id":%s,"result":{}}`, m.ID)
+		if len(client.told) != 0 || len(p.pending) != 0 {
+			t.Errorf("%d messages to the client, %d requests open", len(client.told), len(p.pending))
+		}
 	})
 }
 
-// TestConnOwnRequests makes requests of ours: they carry no progress token, and
-// initialize is not cancelled when it takes too long.
-func TestConnOwnRequests(t *testing.T) {
+// TestDeadline ends a call whose time is up, tells the upstream, and takes a
+// late answer without a word.
+func TestDeadline(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t, nil)
-		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		p := newPeer(t, nil)
+		ctx, cancel := context.WithTimeoutCause(t.Context(), time.Minute, &timeoutError{time.Minute})
 		defer cancel()
-		if _, err := b.conn.request(ctx, nil, "initialize", json.RawMessage(`{}`), time.Minute); !errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("initialize returned %v", err)
+		done, m := p.begin(ctx, nil, `{}`, 0)
+		o := <-done
+		if late := new(timeoutError); !errors.As(o.err, &late) || o.took != time.Minute {
+			t.Errorf("%v after %s", o.err, o.took)
 		}
-		b.sent(`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{}}`)
-		if _, err := b.conn.request(t.Context(), nil, "logging/setLevel", json.RawMessage(`{}`), time.Second); !errors.Is(err, errIdle) {
-			t.Errorf("setLevel returned %v", err)
+		told := <-p.link.sent
+		if told.Method != "notifications/cancelled" || string(wire.Member(told.Params, "requestId")) != string(m.ID) ||
+			!strings.Contains(string(told.Params), "no answer within 1m0s") {
+			t.Errorf("the upstream was told %s", told.Raw)
 		}
-		b.sent(`{"jsonrpc":"2.0","id":2,"method":"logging/setLevel","params":{}}`,
-			`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":2,"reason":"silent for too long"}}`)
+		p.hear(`{"jsonrpc":"2.0","id":%s,"result":{}}`, m.ID)
 	})
 }
 
-// TestConnIdle lets progress keep a call alive, whether the client asked for it
-// or not.
-func TestConnIdle(t *testing.T) {
+// TestCancelledByClient hands the client's cancellation on with the id that the
+// upstream knows.
+func TestCancelledByClient(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s, peer := sessionOf(`{}`)
-		b := newBench(t, s)
-		outcome := make(chan error, 1)
-		began := time.Now()
-		go func() {
-			_, err := b.conn.request(t.Context(), s, "tools/call", json.RawMessage(`{"name":"t"}`), time.Second)
-			outcome <- err
-		}()
-		b.sent(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"t","_meta":{"progressToken":1}}}`)
-		for range 3 {
-			time.Sleep(900 * time.Millisecond)
-			b.says(`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":1}}`)
-		}
-		if err := <-outcome; !errors.Is(err, errIdle) || time.Since(began) != 3700*time.Millisecond {
-			t.Errorf("after %v: %v", time.Since(began), err)
-		}
-		if told := peer.take(); len(told) > 0 {
-			t.Errorf("the client, which gave no token, was told %q", told)
+		p := newPeer(t, nil)
+		ctx, cancel := context.WithCancelCause(t.Context())
+		done, m := p.begin(ctx, nil, `{}`, 0)
+		cancel(&wire.ErrCancelled{Params: json.RawMessage(`{"requestId":"theirs","reason":"changed my mind","x":1}`)})
+		<-done
+		if told := <-p.link.sent; string(told.Params) != fmt.Sprintf(`{"requestId":%s,"reason":"changed my mind","x":1}`, m.ID) {
+			t.Errorf("the upstream was told %s", told.Raw)
 		}
 	})
 }
 
-// TestConnTarget is the table of whom a question of the upstream goes to.
-func TestConnTarget(t *testing.T) {
-	const question = `{"jsonrpc":"2.0","id":"q","method":"elicitation/create","params":{"m":1.0}}`
-	const asked = `elicitation/create {"m":1.0}`
-	for _, c := range []struct {
-		name    string
-		private bool // owned by the first session
-		calls   []int
-		want    int // -1 is nobody
-		says    string
-	}{
-		{"private", true, nil, 0, ""},
-		{"private with calls", true, []int{0, 0}, 0, ""},
-		{"shared, nobody calls", false, nil, -1, "no single client to ask"},
-		{"shared, one calls", false, []int{1}, 1, ""},
-		{"shared, one calls twice", false, []int{1, 1}, 1, ""},
-		{"shared, two call", false, []int{0, 1}, -1, "no single client to ask"},
-		{"shared, one that cannot be asked", false, []int{2}, -1, `did not announce the capability "elicitation"`},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				var sessions []*wire.Session
-				var peers []*notePeer
-				for _, capabilities := range []string{`{"elicitation":{}}`, `{"elicitation":{"form":{}}}`, `{"elicitation":null}`} {
-					s, p := sessionOf(capabilities)
-					sessions, peers = append(sessions, s), append(peers, p)
-				}
-				var owner *wire.Session
-				if c.private {
-					owner = sessions[0]
-				}
-				b := newBench(t, owner)
-				ctx, cancel := context.WithCancel(t.Context())
-				defer cancel()
-				for _, i := range c.calls {
-					b.ask(ctx, sessions[i], `{}`)
-				}
-				b.link.take()
-				b.says(question)
-				for i, p := range peers {
-					if got := p.take(); i == c.want && !slices.Equal(got, []string{asked}) || i != c.want && len(got) > 0 {
-						t.Errorf("session %d got %q", i, got)
-					}
-				}
-				if c.want >= 0 {
-					peers[c.want].answers <- `{"action":"accept","n":1.0}`
-					b.sent(`{"jsonrpc":"2.0","id":"q","result":{"action":"accept","n":1.0}}`)
-					return
-				}
-				sent := b.link.take()
-				if len(sent) != 1 {
-					t.Fatalf("the upstream got %q", sent)
-				}
-				reply, err := wire.Parse([]byte(sent[0]))
-				if err != nil || string(reply.ID) != `"q"` {
-					t.Fatalf("the upstream got %s: %v", sent[0], err)
-				}
-				if e := wire.ParseError(reply.Error); e.Code != wire.CodeMethodNotFound || !strings.Contains(e.Message, c.says) {
-					t.Errorf("the upstream got %v", e)
-				}
-			})
-		})
+// TestLinkDies fails what is under way, but not what was answered just before.
+func TestLinkDies(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newPeer(t, nil)
+		first, m := p.begin(t.Context(), nil, `{}`, 0)
+		second, _ := p.begin(t.Context(), nil, `{}`, 0)
+		p.hear(`{"jsonrpc":"2.0","id":%s,"result":{}}`, m.ID)
+		p.link.die(errors.New("gone"))
+		if o := <-first; o.err != nil {
+			t.Errorf("answered: %v", o.err)
+		}
+		if o := <-second; !errors.Is(o.err, errDied) {
+			t.Errorf("open: %v", o.err)
+		}
+		if len(p.pending) != 0 {
+			t.Errorf("%d requests are still open", len(p.pending))
+		}
+	})
+}
+
+// TestSendFails returns the link's own error and keeps nothing.
+func TestSendFails(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newPeer(t, nil)
+		p.link.fail = errors.New("broken")
+		if _, err := p.request(t.Context(), nil, "tools/call", nil, 0); !errors.Is(err, p.link.fail) {
+			t.Error(err)
+		}
+		if len(p.pending) != 0 {
+			t.Errorf("%d requests are still open", len(p.pending))
+		}
+	})
+}
+
+// TestTokens gives the upstream tokens of ours, and the client its own.
+func TestTokens(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, sessionA := newClient("a", "{}")
+		b, sessionB := newClient("b", "{}")
+		p := newPeer(t, nil)
+		doneA, m1 := p.begin(t.Context(), sessionA, `{"_meta":{"progressToken":1}}`, 0)
+		doneB, m2 := p.begin(t.Context(), sessionB, `{"_meta":{"progressToken":1}}`, 0)
+		for m, client := range map[*wire.Message]*fakeClient{&m1: a, &m2: b} {
+			p.hear(`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progress":0.5,"progressToken":%s}}`, wire.Member(m.Params, "_meta", "progressToken"))
+			if told := <-client.told; string(told.Params) != `{"progress":0.5,"progressToken":1}` {
+				t.Errorf("the client was told %s", told.Params)
+			}
+			p.hear(`{"jsonrpc":"2.0","id":%s,"result":{}}`, m.ID)
+		}
+		<-doneA
+		<-doneB
+		if len(a.told)+len(b.told) != 0 {
+			t.Error("somebody was told more")
+		}
+	})
+}
+
+// TestTarget decides whom a request of the upstream goes to.
+func TestTarget(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, a := newClient("a", `{"sampling":{}}`)
+		_, b := newClient("b", `{"sampling":{}}`)
+		p := newPeer(t, nil)
+		if s := p.target(0); s != nil {
+			t.Error("nobody has a call under way")
+		}
+		first, m1 := p.begin(t.Context(), a, `{}`, 0)
+		if s := p.target(0); s != a {
+			t.Error("only a has a call under way")
+		}
+		second, m2 := p.begin(t.Context(), a, `{}`, 0)
+		if s := p.target(0); s != a {
+			t.Error("only a has calls under way")
+		}
+		third, m3 := p.begin(t.Context(), b, `{}`, 0)
+		if s := p.target(0); s != nil {
+			t.Error("a and b have calls under way")
+		}
+		id, _ := wire.NumberID(m3.ID)
+		if s := p.target(id); s != b {
+			t.Error("it came with a call of b")
+		}
+		for _, m := range []wire.Message{m1, m2, m3} {
+			p.hear(`{"jsonrpc":"2.0","id":%s,"result":{}}`, m.ID)
+		}
+		<-first
+		<-second
+		<-third
+		private := newPeer(t, b)
+		if s := private.target(0); s != b {
+			t.Error("all that is said on a private connection is for its owner")
+		}
+	})
+}
+
+// TestRefusals answers at once what no client can be asked.
+func TestRefusals(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, able := newClient("a", `{"elicitation":{}}`)
+		nobody, private := newPeer(t, nil), newPeer(t, able)
+		for _, test := range []struct {
+			peer   *peer
+			method string
+			part   string
+		}{
+			{nobody, "sampling/createMessage", "no single client"},
+			{private, "sampling/createMessage", `did not announce the capability \"sampling\"`},
+			{private, "roots/list", `did not announce the capability \"roots\"`},
+		} {
+			test.peer.hear(`{"jsonrpc":"2.0","id":"q","method":%q,"params":{}}`, test.method)
+			m := <-test.peer.link.sent
+			if string(m.ID) != `"q"` || m.Error == nil || !strings.Contains(string(m.Error), test.part) {
+				t.Errorf("%s: %s", test.method, m.Raw)
+			}
+		}
+		private.hear(`{"jsonrpc":"2.0","id":7,"method":"ping"}`)
+		if m := <-private.link.sent; string(m.Raw) != `{"jsonrpc":"2.0","id":7,"result":{}}` {
+			t.Errorf("ping: %s", m.Raw)
+		}
+	})
+}
+
+// TestAskedClient takes a request to the client and the answer back, and ends
+// it when the upstream cancels, or with the connection.
+func TestAskedClient(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		client, session := newClient("a", `{"elicitation":{}}`)
+		asked := make(chan json.RawMessage, 10)
+		ended := make(chan error, 10)
+		client.answer = func(ctx context.Context, _ string, params json.RawMessage) (json.RawMessage, *wire.Error) {
+			asked <- params
+			if string(wire.Member(params, "wait")) == "true" {
+				<-ctx.Done()
+				ended <- ctx.Err()
+				return nil, wire.Errorf(wire.CodeTimeout, "cancelled")
+			}
+			return json.RawMessage(`{"action":"accept"}`), nil
+		}
+		p := newPeer(t, session)
+		p.hear(`{"jsonrpc":"2.0","id":1,"method":"elicitation/create","params":{"message":"?"}}`)
+		<-asked
+		if m := <-p.link.sent; string(m.Raw) != `{"jsonrpc":"2.0","id":1,"result":{"action":"accept"}}` {
+			t.Errorf("%s", m.Raw)
+		}
+		p.hear(`{"jsonrpc":"2.0","id":2,"method":"elicitation/create","params":{"wait":true}}`)
+		<-asked
+		p.hear(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":2}}`)
+		<-ended
+		p.hear(`{"jsonrpc":"2.0","id":3,"method":"elicitation/create","params":{"wait":true}}`)
+		<-asked
+		if err := p.close(t.Context()); err != nil {
+			t.Error(err)
+		}
+		<-ended
+		if len(p.inbound) != 0 {
+			t.Errorf("%d requests are still open", len(p.inbound))
+		}
+	})
+}
+
+// TestUnreadableAnswer fails the one call whose answer could not be read.
+func TestUnreadableAnswer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newPeer(t, nil)
+		done, m := p.begin(t.Context(), nil, `{}`, 0)
+		p.garbage(wire.Garbage{Line: []byte("banner"), Why: errors.New("no JSON")})
+		p.garbage(wire.Garbage{ID: m.ID, Why: errors.New("a request with that id")})
+		p.garbage(wire.Garbage{ID: m.ID, Response: true, Why: errors.New("too large")})
+		if o := <-done; o.err == nil || !strings.Contains(o.err.Error(), "server s sent an answer that cannot be read: too large") {
+			t.Errorf("%s, %v", o.result, o.err)
+		}
+	})
+}
+
+// TestListNotifications are passed on by kind; resources stand for templates
+// too.
+func TestListNotifications(t *testing.T) {
+	p := newPeer(t, nil)
+	for _, what := range []string{"tools", "prompts", "resources"} {
+		p.hear(`{"jsonrpc":"2.0","method":"notifications/%s/list_changed"}`, what)
 	}
-}
-
-// TestConnWithdrawnQuestion ends a question that the upstream cancels, without
-// an answer to it.
-func TestConnWithdrawnQuestion(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s, peer := sessionOf(`{"sampling":{}}`)
-		b := newBench(t, s)
-		b.says(`{"jsonrpc":"2.0","id":5,"method":"sampling/createMessage"}`)
-		b.says(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"5"}}`)
-		b.says(`{"jsonrpc":"2.0","method":"notifications/cancelled"}`)
-		if n := len(b.conn.inbound); n != 1 {
-			t.Errorf("%d questions are open", n)
-		}
-		b.says(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":5}}`)
-		if n := len(b.conn.inbound); n != 0 {
-			t.Errorf("%d questions are open", n)
-		}
-		b.sent()
-		if got := peer.take(); len(got) != 1 {
-			t.Errorf("the client got %q", got)
-		}
-	})
-}
-
-// TestConnNotifications sorts what the upstream says of itself.
-func TestConnNotifications(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s, peer := sessionOf(`{}`)
-		b := newBench(t, s)
-		s.SetLogLevel("warning")
-		for _, method := range []string{"tools/list_changed", "prompts/list_changed", "resources/list_changed"} {
-			b.says(`{"jsonrpc":"2.0","method":"notifications/` + method + `"}`)
-		}
-		b.says(`{"jsonrpc":"2.0","method":"notifications/resources/updated","params":{"uri":"x:1"}}`)
-		for _, level := range []string{`"info"`, `"warning"`, `"error"`} {
-			b.says(`{"jsonrpc":"2.0","method":"notifications/message","params":{"level":` + level + `}}`)
-		}
-		b.says(`{"jsonrpc":"2.0","method":"notifications/odd"}`)
-		b.says(`{"jsonrpc":"2.0","id":9,"method":"ping"}`)
-		if want := []string{"tool", "prompt", "resource", "template", `{"uri":"x:1"}`}; !slices.Equal(b.seen.told, want) {
-			t.Errorf("the server was told %q", b.seen.told)
-		}
-		if got, want := peer.take(), []string{`notifications/message {"level":"warning"}`, `notifications/message {"level":"error"}`, `notifications/odd `}; !slices.Equal(got, want) {
-			t.Errorf("the client was told %q", got)
-		}
-		b.sent(`{"jsonrpc":"2.0","id":9,"result":{}}`)
-	})
-}
-
-// TestConnLinkEnds fails what is under way when the link ends.
-func TestConnLinkEnds(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s, _ := sessionOf(`{}`)
-		b := newBench(t, s)
-		b.link.done = make(chan struct{})
-		outcome := b.ask(t.Context(), s, `{}`)
-		close(b.link.done)
-		if got := <-outcome; !strings.Contains(got, errDied.Error()) || b.conn.alive() {
-			t.Errorf("the request returned %s", got)
-		}
-		if n := len(b.conn.pending); n != 0 {
-			t.Errorf("%d calls are pending", n)
-		}
-		b.link.done = make(chan struct{})
-	})
+	if got := fmt.Sprint(p.lists); got != "[tool prompt resource template]" {
+		t.Error(got)
+	}
 }

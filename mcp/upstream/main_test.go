@@ -82,7 +82,8 @@ func (s *script) events(kind string) []scripted.Event {
 // opened is a Set and what it has said.
 type opened struct {
 	*Set
-	t *testing.T
+	t       *testing.T
+	closing sync.Once
 
 	mu    sync.Mutex
 	warns []string
@@ -119,14 +120,13 @@ func open(t *testing.T, entries ...string) *opened {
 		},
 		Now: time.Now,
 	})
-	closed := false
-	o.t.Cleanup(func() {
-		if !closed {
-			closed = true
-			o.Set.Close(context.Background())
-		}
-	})
+	t.Cleanup(func() { o.Close(context.Background()) })
 	return o
+}
+
+// Close closes the Set; a second time does nothing.
+func (o *opened) Close(ctx context.Context) {
+	o.closing.Do(func() { o.Set.Close(ctx) })
 }
 
 // warnings are all warnings so far.
