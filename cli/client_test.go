@@ -3,6 +3,7 @@ package cli_test
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -204,6 +205,21 @@ func (p *proxy) close() int {
 		p.t.Fatalf("the program is there %v after its client left", leaveTime)
 	}
 	return p.cmd.ProcessState.ExitCode()
+}
+
+// command runs another command of the program on the same files and returns
+// what it prints.
+func (p *proxy) command(args ...string) []byte {
+	p.t.Helper()
+	ctx, cancel := context.WithTimeout(p.t.Context(), answerTime)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, "mcpproxy", append(args, "--config", filepath.Join(p.dir, "mcp_config.json"), "--data-dir", filepath.Join(p.dir, "data"))...)
+	cmd.Dir, cmd.Env = p.dir, p.cmd.Env
+	out, err := cmd.Output()
+	if err != nil {
+		p.t.Errorf("%s: %v", strings.Join(args, " "), err)
+	}
+	return out
 }
 
 // stderrText is what the program has said so far.

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -36,11 +35,9 @@ func TestFramingOfServers(t *testing.T) {
 			t.Errorf("%s: %s", s.name, m.Raw)
 		}
 	}
-	// One of them takes its time to say what it has.
-	awaitUntil(t, answerTime, "all are listed", func() bool {
-		_, names := p.list("tools")
-		return !slices.ContainsFunc(stubs, func(s *upstreamStub) bool { return !slices.Contains(names, s.name+"__t") })
-	})
+	for _, s := range stubs {
+		p.awaitTools(s.name + "__t")
+	}
 	p.close()
 	log, err := os.ReadFile(filepath.Join(p.dir, "data", "logs", "banner.log"))
 	if err != nil {
@@ -173,9 +170,7 @@ func TestGarbageFromClient(t *testing.T) {
 	if m := p.next(answerTime); m.code() != -32700 {
 		t.Errorf("half a message: %s", m.Raw)
 	}
-	if _, names := p.list("tools"); len(names) == 0 {
-		t.Error("no tools")
-	}
+	p.awaitTools("s__fast")
 }
 
 // TestFramingOfClients accepts from a client what is accepted from servers

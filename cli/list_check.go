@@ -24,6 +24,7 @@ func (a *app) check(ctx context.Context, cfg *config.Config, list []standing) er
 	// What a warning would say stands in the server's line.
 	core := a.hushed().compose(ctx, cfg, nil)
 	defer core.close(ctx)
+	out := a.newCheckPrinter(list)
 	ended := make(chan int)
 	var probes sync.WaitGroup
 	started := a.Now()
@@ -36,7 +37,6 @@ func (a *app) check(ctx context.Context, cfg *config.Config, list []standing) er
 		})
 	}
 	go func() { probes.Wait(); close(ended) }()
-	out := a.newCheckPrinter(list)
 	var broken error
 	for i := range ended {
 		if err := out.print(list[i], a.Now().Sub(started)); err != nil && broken == nil {

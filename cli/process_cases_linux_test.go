@@ -20,8 +20,8 @@ func TestExitInSession(t *testing.T) {
 	s := newStub(t, "s", "")
 	p := startProxy(t, configOf(s))
 	p.initialize("")
+	p.awaitTools("s__fast")
 	_, before := p.list("tools")
-	p.tool("s__fast", "")
 	if m := p.tool("s__exit", `{"code":7}`); !m.isError() || !strings.Contains(m.text(), "server s ended during tools/call") || !strings.Contains(m.text(), "exit status 7") {
 		t.Errorf("the call that hit the exit: %s", m.Raw)
 	}
@@ -41,23 +41,39 @@ func TestExitInSession(t *testing.T) {
 	}
 }
 
-// TestCommandsStartNothing runs the commands that only read (P13).
-func TestCommandsStartNothing(t *testing.T) {
+// TestCommandsLeaveNothing runs the commands that read, which start nothing,
+// and those that ask a server, which start it once; none leaves a process
+// behind (P13).
+func TestCommandsLeaveNothing(t *testing.T) {
 	t.Parallel()
 	s := newStub(t, "s", "")
 	p := startProxy(t, configOf(s))
 	p.initialize("")
 	p.tool("s__fast", "")
 	p.close()
-	for _, args := range [][]string{{"status"}, {"list"}, {"get", "s"}, {"logs", "s"}, {"version"}} {
-		out := runCommand(t, p.dir, args...)
+	for _, test := range []struct {
+		args   []string
+		starts int
+	}{
+		{[]string{"status"}, 0},
+		{[]string{"list"}, 0},
+		{[]string{"get", "s"}, 0},
+		{[]string{"logs", "s"}, 0},
+		{[]string{"version"}, 0},
+		{[]string{"tools", "list"}, 0},
+		{[]string{"tools", "show", "s__fast"}, 0},
+		{[]string{"tools", "call", "s__fast"}, 1},
+		{[]string{"list", "--check"}, 1},
+	} {
+		before := len(s.events("start"))
+		out := runCommand(t, p.dir, test.args...)
 		if out.code != 0 {
-			t.Errorf("%q: exit code %d: %s", args, out.code, out.stderr)
+			t.Errorf("%q: exit code %d: %s", test.args, out.code, out.stderr)
 		}
 		assertAllGone(t, p.home(), 0)
-	}
-	if n := len(s.events("start")); n != 1 {
-		t.Errorf("%d starts", n)
+		if n := len(s.events("start")) - before; n != test.starts {
+			t.Errorf("%q: %d starts, want %d", test.args, n, test.starts)
+		}
 	}
 }
 
@@ -205,6 +221,9 @@ func TestManyInstances(t *testing.T) {
 	}
 	first := startProxy(t, configOf(stubs...))
 	first.initialize("")
+	for _, s := range stubs {
+		first.awaitTools(s.name + "__fast")
+	}
 	_, want := first.list("tools")
 	first.close()
 	var others []*proxy

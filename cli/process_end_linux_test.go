@@ -12,6 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"mcpproxy/testdata/stub"
 )
 
@@ -70,20 +72,21 @@ func TestNobodyIsLeft(t *testing.T) {
 	tests := []struct {
 		name   string
 		end    func(p *proxy)
-		status int // -1 = ended by a signal
+		status int           // -1 = ended by a signal
+		more   time.Duration // that the end may take
 	}{
-		{"end of stdin", func(p *proxy) { p.stdin.Close() }, 0},
+		{"end of stdin", func(p *proxy) { p.stdin.Close() }, 0, 0},
 		{"end of stdin with calls under way", func(p *proxy) {
 			for _, name := range []string{"plain", "stubborn", "before"} {
 				p.startTool(name+"__hang", "")
 			}
 			p.tool("plain__fast", "")
 			p.stdin.Close()
-		}, 0},
-		{"SIGTERM", signalled(syscall.SIGTERM), 130},
-		{"SIGINT", signalled(syscall.SIGINT), 130},
-		{"SIGHUP", signalled(syscall.SIGHUP), 130},
-		{"SIGKILL", signalled(syscall.SIGKILL), -1},
+		}, 0, time.Second}, // in which they may be answered
+		{"SIGTERM", signalled(syscall.SIGTERM), 130, 0},
+		{"SIGINT", signalled(syscall.SIGINT), 130, 0},
+		{"SIGHUP", signalled(syscall.SIGHUP), 130, 0},
+		{"SIGKILL", signalled(syscall.SIGKILL), -1, 0},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -97,7 +100,7 @@ func TestNobodyIsLeft(t *testing.T) {
 				t.Errorf("%d processes run: %v", n, p.processes())
 			}
 			test.end(p)
-			took := assertAllGone(t, p.home(), endOfAll)
+			took := assertAllGone(t, p.home(), endOfAll+test.more)
 			t.Logf("all gone after %s", took)
 			<-p.exited
 			if status := p.cmd.ProcessState.ExitCode(); status != test.status {
@@ -269,6 +272,72 @@ func TestClosedStdout(t *testing.T) {
 		t.Errorf("%s of processor time", cpu)
 	}
 	assertAllGone(t, dir, endOfAll)
+}
+
+// TestClientDoesNotRead ends a proxy whose client has stopped reading, with
+// more on its way to it than the pipe takes.
+func TestClientDoesNotRead(t *testing.T) {
+	t.Parallel()
+	for name, end := range map[string]func(cmd *exec.Cmd, stdin io.Closer) error{
+		"end of stdin": func(_ *exec.Cmd, stdin io.Closer) error { return stdin.Close() },
+		"SIGTERM":      func(cmd *exec.Cmd, _ io.Closer) error { return cmd.Process.Signal(syscall.SIGTERM) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dir := t.TempDir()
+			s := newStub(t, "s", "")
+			file := filepath.Join(dir, "mcp_config.json")
+			if err := os.WriteFile(file, []byte(configOf(s)), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			cmd := exec.Command("mcpproxy", "--mode", "direct", "--config", file, "--data-dir", filepath.Join(dir, "data"))
+			cmd.Dir, cmd.Env = dir, []string{"PATH=" + os.Getenv("PATH"), "HOME=" + dir, "GORACE=atexit_sleep_ms=0"}
+			stdin, err := cmd.StdinPipe()
+			if err != nil {
+				t.Fatal(err)
+			}
+			unread, stdout, err := os.Pipe()
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer unread.Close()
+			cmd.Stdout = stdout
+			err = cmd.Start()
+			stdout.Close()
+			if err != nil {
+				t.Fatal(err)
+			}
+			kill := time.AfterFunc(answerTime, func() { _ = cmd.Process.Kill() })
+			defer kill.Stop()
+			for _, line := range []string{
+				`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"c","version":"1"}}}`,
+				`{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"s__big","arguments":{"bytes":5000000}}}`,
+				`{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"s__big","arguments":{"bytes":5000000}}}`,
+			} {
+				if _, err := io.WriteString(stdin, line+"\n"); err != nil {
+					t.Fatal(err)
+				}
+			}
+			awaitUntil(t, answerTime, "the pipe is full", func() bool {
+				waiting, err := unix.IoctlGetInt(int(unread.Fd()), unix.TIOCINQ)
+				if err != nil {
+					t.Fatal(err)
+				}
+				size, err := unix.FcntlInt(unread.Fd(), unix.F_GETPIPE_SZ, 0)
+				if err != nil {
+					t.Fatal(err)
+				}
+				return waiting > size-8192
+			})
+			begun := time.Now()
+			if err := end(cmd, stdin); err != nil {
+				t.Fatal(err)
+			}
+			assertAllGone(t, dir, endOfAll)
+			t.Logf("all gone after %s", time.Since(begun))
+			_, _ = cmd.Process.Wait()
+		})
+	}
 }
 
 // TestStopLadder looks at the end of a proxy as a server sees it that nothing

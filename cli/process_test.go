@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -92,6 +93,16 @@ func awaitUntil(t *testing.T, limit time.Duration, what string, condition func()
 		time.Sleep(10 * time.Millisecond)
 	}
 	return time.Since(begun)
+}
+
+// awaitTools polls tools/list until all these are there: a busy machine may not
+// get a server to say what it has within the time that the first list waits.
+func (p *proxy) awaitTools(names ...string) {
+	p.t.Helper()
+	awaitUntil(p.t, answerTime, fmt.Sprintf("%q are listed", names), func() bool {
+		_, listed := p.list("tools")
+		return !slices.ContainsFunc(names, func(name string) bool { return !slices.Contains(listed, name) })
+	})
 }
 
 // assertAllGone fails the test for every process with this home that is there

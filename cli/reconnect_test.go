@@ -76,7 +76,7 @@ func TestBackInTime(t *testing.T) {
 			t.Errorf("%s after %s: %s", name, m.At.Sub(begun), m.Raw)
 		}
 	}
-	awaitUntil(t, answerTime, "both are listed", func() bool { return p.hasTool("r__t") && p.hasTool("s__fast") })
+	p.awaitTools("r__t", "s__fast")
 }
 
 // TestForgottenSession has a remote that forgets its sessions (H04).
@@ -132,9 +132,7 @@ func TestExitAfterEveryAnswer(t *testing.T) {
 	if state := awaitState(t, p.dir, "s", "idle"); state.LastError != "" && state.State != "idle" {
 		t.Errorf("%+v", state)
 	}
-	if !p.hasTool("s__fast") {
-		t.Error("not listed")
-	}
+	p.awaitTools("s__fast")
 	if text := p.stderrText(); text != "" {
 		t.Errorf("stderr: %s", text)
 	}
@@ -173,7 +171,7 @@ func TestDisabledServer(t *testing.T) {
 	s, other := newStub(t, "s", ""), newStub(t, "other", "")
 	p := startProxy(t, configOf(s, other))
 	p.initialize("")
-	p.list("tools")
+	p.awaitTools("s__fast", "other__fast")
 	p.close()
 	if out := runCommand(t, p.dir, "disable", "s"); out.code != 0 {
 		t.Fatalf("disable: %s", out.stderr)

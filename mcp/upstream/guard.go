@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"time"
 )
 
 // guard is a helper process that outlives this one when it is killed, and then
@@ -31,6 +32,23 @@ func newGuard(command []string, report func(error)) *guard {
 	return &guard{command: command, report: report}
 }
 
+// prepare starts the guard if it does not run, so that a child can be named to
+// it the moment it is there.
+func (g *guard) prepare() {
+	if g == nil {
+		return
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.cmd != nil || g.broken {
+		return
+	}
+	if err := g.start(); err != nil {
+		g.broken = true
+		g.report(fmt.Errorf("start the guard process: %w", err))
+	}
+}
+
 // watch has the group of that id stopped if this process dies.
 func (g *guard) watch(group int) { g.tell("+%d\n", group) }
 
@@ -43,13 +61,7 @@ func (g *guard) tell(format string, group int) {
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.cmd == nil && !g.broken {
-		if err := g.start(); err != nil {
-			g.broken = true
-			g.report(fmt.Errorf("start the guard process: %w", err))
-		}
-	}
-	if g.broken {
+	if g.cmd == nil || g.broken {
 		return
 	}
 	if _, err := fmt.Fprintf(g.stdin, format, group); err != nil {
@@ -78,8 +90,10 @@ func (g *guard) close() {
 		return
 	}
 	g.stdin.Close()
-	// It has nothing left to do, and its exit status says nothing.
-	_ = g.cmd.Wait()
+	// It has nothing left to do: should it be unable to leave, nothing is lost.
+	late := time.AfterFunc(killGrace, func() { _ = g.cmd.Process.Kill() })
+	defer late.Stop()
+	_ = g.cmd.Wait() // the exit status says nothing
 }
 
 // RunGuard is the guard process: it reads "+group" and "-group" lines, and when

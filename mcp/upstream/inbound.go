@@ -155,22 +155,20 @@ func (c *conn) clientToken(m wire.Message) (params json.RawMessage, token string
 	return wire.SetMember(m.Params, wire.Quote(token), "_meta", "progressToken"), token
 }
 
-// clientProgress relays progress of a client on a request of this upstream and
-// reports whether it was one.
-func (c *conn) clientProgress(ctx context.Context, params json.RawMessage) bool {
+// clientProgress returns what to tell this upstream of a client's progress, nil
+// when its token is none that this upstream gave.
+func (c *conn) clientProgress(params json.RawMessage) json.RawMessage {
 	token, ok := wire.String(wire.Member(params, "progressToken"))
 	if !ok {
-		return false
+		return nil
 	}
 	c.mu.Lock()
 	theirs := c.tokens[token]
 	c.mu.Unlock()
 	if theirs == nil {
-		return false
+		return nil
 	}
-	// An upstream that is gone needs no progress.
-	_ = c.notify(ctx, "notifications/progress", wire.SetMember(params, theirs, "progressToken"))
-	return true
+	return wire.SetMember(params, theirs, "progressToken")
 }
 
 func (c *conn) reply(id, result json.RawMessage, failure *wire.Error) {

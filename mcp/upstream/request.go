@@ -187,14 +187,24 @@ func (s *Set) Notified(method string, params json.RawMessage) {
 		}
 		switch method {
 		case "notifications/progress":
-			s.spawn(func(ctx context.Context) { c.clientProgress(ctx, params) })
+			if theirs := c.clientProgress(params); theirs != nil {
+				s.tell(c, method, theirs)
+			}
 		case "notifications/roots/list_changed":
-			s.spawn(func(ctx context.Context) {
-				// A server that is gone asks for the roots when it is back.
-				_ = c.notify(ctx, method, params)
-			})
+			s.tell(c, method, params)
 		}
 	}
+}
+
+// tell passes a notification on, to a child in the order of the calls and before
+// any answer that comes later.
+func (s *Set) tell(c *conn, method string, params json.RawMessage) {
+	// A server that is gone asks again, if it needs to, when it is back.
+	if _, quick := c.link.(*stdioLink); quick {
+		_ = c.notify(s.ctx, method, params)
+		return
+	}
+	s.spawn(func(ctx context.Context) { _ = c.notify(ctx, method, params) })
 }
 
 // Status is what is known of one server.

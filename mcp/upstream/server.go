@@ -62,8 +62,8 @@ type server struct {
 	stale       bool // what is known was learned for another audience
 	dirty       map[catalog.Kind]bool
 	refreshing  bool
-	lastRead    time.Time     // of lists
-	listGap     time.Duration // to the next reading
+	lastRead    time.Time                         // of lists
+	listGap     time.Duration                     // to the next reading
 	unread      map[catalog.Kind]bool             // lists that were asked for in vain
 	subscribers map[string]map[*wire.Session]bool // by URI
 	remembered  bool                              // the store knows of an attempt

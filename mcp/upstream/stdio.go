@@ -86,6 +86,7 @@ func startStdio(options stdioOptions, recv receiver) (*stdioLink, error) {
 	}
 	wire.Widen(ours[1])
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = theirs[0], theirs[1], theirs[2]
+	options.Guard.prepare()
 	err := options.Spawner.start(cmd)
 	closeAll(theirs)
 	if err != nil {

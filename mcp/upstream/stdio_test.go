@@ -1,3 +1,5 @@
+//go:build unix
+
 package upstream
 
 import (
@@ -198,7 +200,7 @@ func TestUnreadStdin(t *testing.T) {
 	if err := c.Send(t.Context(), outgoing{Frame: []byte("{}")}); err != nil {
 		t.Fatal(err)
 	}
-	c.out.Drain()
+	c.out.Drain(patience)
 	if err := c.stdin.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -305,17 +307,20 @@ func TestCloseTogether(t *testing.T) {
 	}
 }
 
-// TestChildSurvivesThreads has threads of this process come and go while a
-// child lives, that of the goroutine which asked for it first of all: the signal
-// that tells a child of its parent's death is bound to the thread that started it.
-func TestChildSurvivesThreads(t *testing.T) {
-	started := make(chan *child)
-	go func() {
-		runtime.LockOSThread() // and never unlocked: the thread ends with the goroutine
-		started <- shell(t, `echo '`+hello1+`'; read -r x; echo '`+hello1+`'`)
-	}()
-	c := <-started
-	c.awaitMessage()
+// TestChildrenSurviveThreads has threads of this process come and go while
+// children live, those of the goroutines which asked for them first of all: the
+// signal that tells a child of its parent's death is bound to the thread that
+// started it.
+func TestChildrenSurviveThreads(t *testing.T) {
+	started := make(chan *child, 4)
+	var asking sync.WaitGroup
+	for range cap(started) { // one may get the main thread, which never ends
+		asking.Go(func() {
+			runtime.LockOSThread() // and never unlocked: the thread ends with the goroutine
+			started <- shell(t, `echo '`+hello1+`'; read -r x; echo '`+hello1+`'`)
+		})
+	}
+	asking.Wait()
 	for range 20 {
 		var all sync.WaitGroup
 		for range 20 {
@@ -327,15 +332,19 @@ func TestChildSurvivesThreads(t *testing.T) {
 		all.Wait()
 		runtime.GC()
 	}
-	select {
-	case <-c.Done():
-		t.Fatalf("the child ended: %v", c.Err())
-	default:
+	for range cap(started) {
+		c := <-started
+		c.awaitMessage()
+		select {
+		case <-c.Done():
+			t.Fatalf("the child ended: %v", c.Err())
+		default:
+		}
+		if err := c.Send(t.Context(), outgoing{Frame: []byte("{}")}); err != nil {
+			t.Fatal(err)
+		}
+		c.awaitMessage()
 	}
-	if err := c.Send(t.Context(), outgoing{Frame: []byte("{}")}); err != nil {
-		t.Fatal(err)
-	}
-	c.awaitMessage()
 }
 
 // TestGuardProcess stops what is left when its input ends, and only that.

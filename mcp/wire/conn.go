@@ -19,7 +19,8 @@ import (
 // beyond it the next line is read when one has ended.
 const maxConcurrent = 1024
 
-// lastWords is how long cancelled requests may take to answer.
+// lastWords is how long cancelled requests may take to answer, and the client to
+// read what was written for it.
 const lastWords = 300 * time.Millisecond
 
 var errClientGone = errors.New("the client is gone")
@@ -146,7 +147,7 @@ func (c *Conn) Serve(ctx context.Context, router Router, server *mcp.Server) err
 	}
 	cancel(errClientGone)
 	c.calls.fail(Errorf(CodeUnavailable, "the client is gone"))
-	c.out.Drain()
+	c.out.Drain(lastWords)
 	return err
 }
 

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io"
 	"sync"
+	"time"
 )
 
 // maxQueued is how many bytes may wait for a peer that does not read; beyond
@@ -14,7 +15,7 @@ const maxQueued = 64 << 20
 const keptBuffer = 64 << 10
 
 // ErrStalled tells that a peer stopped reading for too long.
-var ErrStalled = errors.New("peer does not read: 64 MiB wait for it")
+var ErrStalled = errors.New("peer does not read what waits for it")
 
 // Outbox is the one writer of a byte stream. Frames are written whole, in the
 // order in which Send and Post were called, each with a newline; what gathers
@@ -162,8 +163,17 @@ func (o *Outbox) fail(err error) {
 	o.idle.Broadcast()
 }
 
-// Drain waits until all is written or the stream has failed.
-func (o *Outbox) Drain() {
+// Drain waits until all is written or the stream has failed, which it has when
+// that takes longer than the limit.
+func (o *Outbox) Drain(limit time.Duration) {
+	late := time.AfterFunc(limit, func() {
+		o.mu.Lock()
+		defer o.mu.Unlock()
+		if o.busy && o.err == nil {
+			o.fail(ErrStalled)
+		}
+	})
+	defer late.Stop()
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	for o.busy && o.err == nil {
