@@ -76,13 +76,15 @@ func logLevels() []string {
 }
 
 // wanted reports whether a log message reaches the level that a client set. A
-// client that set none gets all.
+// client that set none gets all, and every client those of levels that are not
+// known.
 func wanted(level string, params json.RawMessage) bool {
 	if level == "" {
 		return true
 	}
 	got, _ := wire.String(wire.Member(params, "level"))
-	return slices.Index(logLevels(), got) >= slices.Index(logLevels(), level)
+	at := slices.Index(logLevels(), got)
+	return at < 0 || at >= slices.Index(logLevels(), level)
 }
 
 // asked takes a request of the upstream to a client and the answer back. A

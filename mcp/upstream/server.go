@@ -191,6 +191,7 @@ func (s *server) try(ctx context.Context, a *attempt, old *conn) {
 			s.failures = 0 // else when it has said what it has
 		}
 		s.started = s.set.options.Now()
+		s.lastRead = time.Time{} // what this connection offers is read at once
 	case ctx.Err() != nil:
 		s.state = Idle // the Set was closed, which says nothing about the server
 	default:
