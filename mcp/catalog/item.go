@@ -184,7 +184,8 @@ func (it *Item) effects() hints {
 func (it *Item) readHints() hints {
 	annotations := it.Annotations()
 	says := func(hint, value string) bool { return string(wire.Member(annotations, hint)) == value }
-	h := hints{annotated: true, repeatable: says("readOnlyHint", "true") || says("idempotentHint", "true")}
+	h := hints{annotated: true}
+	h.repeatable = says("idempotentHint", "true") || says("readOnlyHint", "true") && !says("destructiveHint", "true")
 	switch {
 	case says("destructiveHint", "true"):
 		h.tier = Destructive

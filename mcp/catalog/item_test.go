@@ -20,7 +20,7 @@ func TestTier(t *testing.T) {
 		{`{"title":"t","openWorldHint":false}`, Write, Write, false},
 		{`{"readOnlyHint":true}`, Destructive, Read, true},
 		{`{"readOnlyHint":true,"destructiveHint":false}`, Destructive, Read, true},
-		{`{"readOnlyHint":true,"destructiveHint":true}`, Read, Destructive, true},
+		{`{"readOnlyHint":true,"destructiveHint":true}`, Read, Destructive, false},
 		{`{"readOnlyHint":false}`, Read, Destructive, false},
 		{`{"readOnlyHint":false,"destructiveHint":false}`, Read, Write, false},
 		{`{"readOnlyHint":false,"destructiveHint":true}`, Read, Destructive, false},

@@ -269,6 +269,7 @@ func TestLadder(t *testing.T) {
 		"stubborn children": {`trap '' TERM; sleep 60 & sleep 60 & echo '` + hello1 + `'; wait`, eofGrace + termGrace},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			c := shell(t, test.script)
 			c.awaitMessage()
 			c.closeIn(test.least, test.least+slack)
