@@ -143,7 +143,7 @@ func (d *demoStage) act(ctx context.Context, act demoAct) error {
 	if err := d.print("\n" + act.mode + " mode, " + act.title + "\n"); err != nil {
 		return err
 	}
-	c := &demoClient{stage: d, part: part, progress: make(chan string, 16)}
+	c := &demoClient{stage: d, part: part, progress: make(chan string, 16), changed: make(chan struct{}, 1)}
 	said := &lockedBuffer{}
 	err := c.connect(ctx, d.command(act.mode, said))
 	if err == nil {

@@ -19,8 +19,9 @@ type demoClient struct {
 	*mcp.ClientSession
 	stage    *demoStage
 	part     *demoPart
-	replied  atomic.Int64 // bytes of the last result
-	progress chan string  // one text for each progress notification
+	replied  atomic.Int64  // bytes of the last result
+	progress chan string   // one text for each progress notification
+	changed  chan struct{} // holds one: the list of tools has changed
 }
 
 // connect starts mcpproxy and initializes the session.
@@ -33,6 +34,12 @@ func (c *demoClient) connect(ctx context.Context, cmd *exec.Cmd) error {
 			select {
 			case c.progress <- fmt.Sprintf("%g/%g", req.Params.Progress, req.Params.Total):
 			default: // more than a step waits for
+			}
+		},
+		ToolListChangedHandler: func(context.Context, *mcp.ToolListChangedRequest) {
+			select {
+			case c.changed <- struct{}{}:
+			default:
 			}
 		},
 	})

@@ -14,13 +14,9 @@ import (
 
 // demoFirstStart uses all that the server offers, through direct mode.
 func demoFirstStart(ctx context.Context, c *demoClient) error {
-	steps := []func(context.Context) error{
-		func(ctx context.Context) error {
-			return c.listTools(ctx, func() string { return "the server was started for it" })
-		},
-		c.readTools, c.writeTools, c.slowTools, c.resources, c.prompts,
-	}
-	for _, step := range steps {
+	for _, step := range []func(context.Context) error{
+		c.firstList, c.readTools, c.writeTools, c.slowTools, c.resources, c.prompts,
+	} {
 		if err := step(ctx); err != nil {
 			return err
 		}
@@ -28,30 +24,53 @@ func demoFirstStart(ctx context.Context, c *demoClient) error {
 	return nil
 }
 
+// firstList lists the tools of a server that has to be started first. On a slow
+// machine that takes longer than a list waits, and the client is told later.
+func (c *demoClient) firstList(ctx context.Context) error {
+	n, err := c.listTools(ctx, "the server was started for it")
+	if err != nil || n > 0 {
+		return err
+	}
+	err = c.step("tools/list_changed", func() (string, []string, error) {
+		select {
+		case <-c.changed:
+			return "the server took longer to start than a list waits", nil, nil
+		case <-ctx.Done():
+			return "", nil, ctx.Err()
+		}
+	})
+	if err != nil {
+		return err
+	}
+	_, err = c.listTools(ctx, "the server has started")
+	return err
+}
+
 // demoSecondStart lists without the server, and then needs it.
 func demoSecondStart(ctx context.Context, c *demoClient) error {
 	before, _ := c.stage.starts()
-	err := c.listTools(ctx, func() string { return "from the store" })
-	if err != nil {
+	if _, err := c.listTools(ctx, "from the store"); err != nil {
 		return err
 	}
 	if started, _ := c.stage.starts(); started != before {
 		return errors.New("the server was started for a list that is stored")
 	}
-	err = c.call(ctx, "notes__list_notes", nil, new(notesResult), func() string { return "the server was started for this call" })
+	err := c.call(ctx, "notes__list_notes", nil, new(notesResult), func() string { return "the server was started for this call" })
 	if started, _ := c.stage.starts(); err == nil && started != before+1 {
 		err = errors.New("the server was not started for a call")
 	}
 	return err
 }
 
-// listTools lists the tools with their tiers. say tells where they come from.
-func (c *demoClient) listTools(ctx context.Context, say func() string) error {
-	return c.step("tools/list", func() (string, []string, error) {
+// listTools lists the tools with their tiers and returns how many there are.
+// source tells where the list comes from.
+func (c *demoClient) listTools(ctx context.Context, source string) (n int, err error) {
+	err = c.step("tools/list", func() (string, []string, error) {
 		list, err := c.ListTools(ctx, nil)
 		if err != nil {
 			return "", nil, err
 		}
+		n = len(list.Tools)
 		size := c.replied.Load()
 		byTier := map[catalog.Tier][]string{}
 		for _, tool := range list.Tools {
@@ -59,16 +78,19 @@ func (c *demoClient) listTools(ctx context.Context, say func() string) error {
 			if err != nil {
 				return "", nil, err
 			}
-			tier := (&catalog.Item{Raw: raw}).Tier(catalog.Destructive)
+			tier := catalog.New(catalog.Ref{}, raw, nil).Tier(catalog.Destructive)
 			byTier[tier] = append(byTier[tier], tool.Name)
 		}
 		var more []string
 		for _, tier := range []catalog.Tier{catalog.Read, catalog.Write, catalog.Destructive} {
-			more = append(more, fmt.Sprintf("%s: %s", tier, strings.Join(byTier[tier], ", ")))
+			if names := byTier[tier]; len(names) > 0 {
+				more = append(more, fmt.Sprintf("%s: %s", tier, strings.Join(names, ", ")))
+			}
 		}
 		// Four bytes a token is the usual rule of thumb.
-		return fmt.Sprintf("%d tools, %d bytes, about %d tokens; %s", len(list.Tools), size, size/4, say()), more, nil
+		return fmt.Sprintf("%d tools, %d bytes, about %d tokens; %s", n, size, size/4, source), more, nil
 	})
+	return n, err
 }
 
 func (c *demoClient) readTools(ctx context.Context) error {

@@ -40,6 +40,7 @@ type conn struct {
 	tasks  sync.WaitGroup
 
 	mu      sync.Mutex
+	closed  bool
 	last    int64
 	pending map[int64]*pendingCall
 	inbound map[string]context.CancelCauseFunc
@@ -83,6 +84,9 @@ func (c *conn) close(ctx context.Context) error {
 	c.cancel()
 	err := c.link.Close(ctx)
 	c.failStarted()
+	c.mu.Lock()
+	c.closed = true
+	c.mu.Unlock()
 	c.tasks.Wait()
 	return err
 }
@@ -145,11 +149,13 @@ func (c *conn) send(ctx context.Context, m outgoing) <-chan error {
 		}
 		return failed
 	}
-	c.spawn(func() {
+	if !c.spawn(func() {
 		if err := c.link.Send(ctx, m); err != nil {
 			failed <- err
 		}
-	})
+	}) {
+		failed <- errDied
+	}
 	return failed
 }
 

@@ -118,12 +118,15 @@ func (c *conn) asked(m wire.Message, during int64) {
 	})
 }
 
-func (c *conn) spawn(task func()) {
-	c.tasks.Add(1)
-	go func() {
-		defer c.tasks.Done()
-		task()
-	}()
+// spawn runs a task that close waits for; it reports false after close.
+func (c *conn) spawn(task func()) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed {
+		return false
+	}
+	c.tasks.Go(task)
+	return true
 }
 
 // refuse says why a session cannot be asked, nil if it can.

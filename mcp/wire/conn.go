@@ -15,8 +15,8 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// maxConcurrent is how many requests of one client are worked on at once;
-// beyond it the next line is read when one has ended.
+// maxConcurrent is how many requests of one client wait for something at once;
+// more are refused.
 const maxConcurrent = 1024
 
 // lastWords is how long cancelled requests may take to answer, and the client to
@@ -225,7 +225,15 @@ func (c *Conn) request(ctx context.Context, m Message) (answer func()) {
 		c.reply(m.batch, ErrorResponse(m.ID, Errorf(CodeInvalidRequest, "request id %s is in use", m.ID)))
 		return nil
 	}
-	c.slots <- struct{}{}
+	select {
+	case c.slots <- struct{}{}:
+	default:
+		// Waiting here would leave cancellations unread.
+		c.end(m.ID)
+		cancel(nil)
+		c.reply(m.batch, ErrorResponse(m.ID, Errorf(CodeBusy, "%d requests are under way; try again when some have ended", maxConcurrent)))
+		return nil
+	}
 	c.requests.Add(1)
 	return func() {
 		defer c.requests.Done()
