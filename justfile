@@ -1,6 +1,6 @@
 # list the recipes
 default:
-    @just --list --unsorted
+    @{{just_executable()}} --list --unsorted
 
 # run the tests
 test:
@@ -8,7 +8,7 @@ test:
 
 # run the tests under the race detector
 race:
-    go test -race ./... ./testdata/stub
+    .ci/run race
 
 # check formatting, vet for three systems, staticcheck
 lint:

@@ -129,7 +129,7 @@ func TestSnapshot(t *testing.T) {
 	if s.Server("b") != b || s.Server("c") != nil || len(s.Servers()) != 2 {
 		t.Error("servers are not found by name")
 	}
-	if s.Names(Tool, 64) != s.Names(Tool, 64) || s.Names(Tool, 64) == s.Names(Tool, 20) {
+	if names := s.Names(Tool, 64); names != s.Names(Tool, 64) || names == s.Names(Tool, 20) {
 		t.Error("names are not made once per length")
 	}
 	if n := s.Names(Prompt, 64); len(n.Ordered()) != 0 || n.Lookup("a__x") != nil {

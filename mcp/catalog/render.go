@@ -79,12 +79,31 @@ func strictRoot(schema json.RawMessage) json.RawMessage {
 	if properties != nil && properties[0] != '{' {
 		return wire.DeleteMember(schema, "properties")
 	}
-	for name, property := range wire.Members(properties) {
-		if property[0] != '{' {
-			schema = wire.SetMember(schema, plainSchema(property), "properties", name)
-		}
+	if plain := plainProperties(properties); !bytes.Equal(plain, properties) {
+		return wire.SetMember(schema, plain, "properties")
 	}
 	return schema
+}
+
+// plainProperties replaces properties that are no objects, and returns what it
+// was given where there are none.
+func plainProperties(properties json.RawMessage) json.RawMessage {
+	odd := false
+	out := json.RawMessage{'{'}
+	for name, property := range wire.Members(properties) {
+		if property[0] != '{' {
+			odd = true
+			property = plainSchema(property)
+		}
+		if len(out) > 1 {
+			out = append(out, ',')
+		}
+		out = append(append(append(out, wire.Quote(name)...), ':'), property...)
+	}
+	if !odd {
+		return properties
+	}
+	return append(out, '}')
 }
 
 func texts(raw json.RawMessage) bool {

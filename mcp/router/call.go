@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"strings"
 
 	"mcpproxy/mcp/catalog"
 	"mcpproxy/mcp/policy"
@@ -43,6 +44,12 @@ func (d *Direct) Start(s *wire.Session, method string, params json.RawMessage, d
 // name, and arguments also where there are none.
 func (d *Direct) toolUse(s *wire.Session, item *catalog.Item, params json.RawMessage) policy.Use {
 	params = wire.SetMember(params, wire.Quote(item.Name), "name")
+	for key := range wire.Members(params) {
+		if key != "name" && strings.EqualFold(key, "name") {
+			// Decoders that ignore case would take it for the name.
+			params = wire.DeleteMember(params, key)
+		}
+	}
 	if wire.IsNull(wire.Member(params, "arguments")) {
 		params = wire.SetMember(params, json.RawMessage("{}"), "arguments")
 	}

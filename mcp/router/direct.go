@@ -129,7 +129,9 @@ func (d *Direct) stored(ctx context.Context, s *wire.Session, kind catalog.Kind)
 		return body
 	}
 	body := d.render(ctx, s, kind)
-	d.options.Lists.Put(key, body)
+	if d.options.Gate.Stamp(ctx, d.options.Caller) == stamp {
+		d.options.Lists.Put(key, body) // unless a server said something new meanwhile
+	}
 	return body
 }
 

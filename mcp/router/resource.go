@@ -148,10 +148,23 @@ func (u *uris) match(template, uri string) bool {
 		if u.compiled == nil {
 			u.compiled = map[string]*regexp.Regexp{}
 		}
-		if t, err := uritemplate.New(template); err == nil {
-			re = t.Regexp()
-		}
+		re = compile(template)
 		u.compiled[template] = re
 	}
 	return re != nil && re.MatchString(uri)
+}
+
+// compile returns nil for a template that is none, and for one so large that
+// its expression cannot be compiled, at which the library panics.
+func compile(template string) (re *regexp.Regexp) {
+	defer func() {
+		if recover() != nil {
+			re = nil
+		}
+	}()
+	t, err := uritemplate.New(template)
+	if err != nil {
+		return nil
+	}
+	return t.Regexp()
 }

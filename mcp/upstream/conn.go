@@ -154,7 +154,7 @@ func (c *conn) send(ctx context.Context, m outgoing) <-chan error {
 			failed <- err
 		}
 	}) {
-		failed <- errDied
+		failed <- errHTTPClosed // not sent, so it can be sent again
 	}
 	return failed
 }
@@ -185,7 +185,12 @@ func (c *conn) await(ctx context.Context, call *pendingCall, idle time.Duration,
 		case <-silence:
 			return wire.Message{}, errIdle
 		case <-c.link.Done():
-			return c.lastAnswer(call)
+			select {
+			case err := <-failed:
+				return wire.Message{}, err
+			default:
+				return c.lastAnswer(call)
+			}
 		}
 	}
 }
@@ -213,6 +218,9 @@ func (c *conn) abandon(ctx context.Context, id int64, cause error) {
 	c.mu.Lock()
 	if call := c.pending[id]; call != nil {
 		call.token = nil
+		if c.owner != nil {
+			delete(c.pending, id) // only a shared connection has to know whom it still works for
+		}
 	}
 	c.mu.Unlock()
 	params := fmt.Appendf(nil, `{"requestId":%d,"reason":%s}`, id, wire.Quote(cause.Error()))

@@ -286,7 +286,9 @@ func (s *server) restore(row store.Server, exact bool) {
 	defer s.mu.Unlock()
 	s.remembered = true
 	s.modern = row.Era == "modern"
-	if exact {
+	// A failure that stays until somebody changes something was about that
+	// process's PATH and variables, except where a login is missing.
+	if exact && (!row.NextAttemptAt.IsZero() || row.State == string(NeedsLogin)) {
 		s.failures, s.next = row.Failures, row.NextAttemptAt
 	}
 	if row.ListedAt.IsZero() || s.known {

@@ -3,10 +3,16 @@ package upstream
 import (
 	"context"
 	"time"
+
+	"mcpproxy/store"
 )
 
 // followTick is how often an instance looks whether others wrote to the store.
 const followTick = 2 * time.Second
+
+// keepUnconfigured is how long what servers offered is kept after they were last
+// in use as they are configured.
+const keepUnconfigured = 30 * 24 * time.Hour
 
 // follow carries out what other processes ask for through the store: a restart
 // of a server.
@@ -23,11 +29,19 @@ func (s *Set) follow(ctx context.Context) {
 	tick := time.NewTicker(followTick)
 	defer tick.Stop()
 	last, _ := db.DataVersion(ctx)
+	pruned := false
 	for {
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
 			return
+		}
+		if !pruned { // not while the first lists are read
+			pruned = true
+			s.save(func(ctx context.Context, tx *store.Tx) error {
+				_, err := tx.Prune(ctx, s.keys, keepUnconfigured)
+				return err
+			})
 		}
 		version, err := db.DataVersion(ctx)
 		if err != nil || version == last {

@@ -118,6 +118,8 @@ func (s *server) introduce() bool {
 	}
 	if s.unconnected() {
 		switch {
+		case s.modern:
+			return false // until it is called, or restarted
 		case s.failures > 0 && s.next.IsZero():
 			return false // until somebody changes something or calls it
 		case s.set.options.Now().Before(s.next):

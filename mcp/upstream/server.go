@@ -186,7 +186,7 @@ func (s *server) try(ctx context.Context, a *attempt, old *conn) {
 	a.conn, a.err = c, err
 	switch {
 	case err == nil:
-		s.conn, s.hello, s.state, s.err = c, h, Ready, nil
+		s.conn, s.hello, s.state, s.err, s.modern = c, h, Ready, nil, false
 		if s.known {
 			s.failures = 0 // else when it has said what it has
 		}
@@ -238,9 +238,6 @@ var (
 
 // open connects and does the handshake.
 func (s *server) open(ctx context.Context) (*conn, *hello, error) {
-	if s.modern {
-		return nil, nil, errModern
-	}
 	resolved, err := s.spec.Resolve(s.set.options.Env)
 	if err != nil {
 		return nil, nil, err

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"mcpproxy/mcp/wire"
 )
 
 // Limits of what is kept of a server's output, in bytes.
@@ -17,6 +19,10 @@ const (
 	logSize    = 5 << 20 // of a log file; one older file is kept beside it
 	lineLength = 8 << 10 // of one line; the rest of a longer one is a line of its own
 )
+
+// shortestLine is the shortest line of a secret of several lines that is masked;
+// shorter ones would garble ordinary text.
+const shortestLine = 8
 
 // serverLog keeps what a server writes outside the protocol: the end of it in
 // memory, all of it in a file that is bounded in size. Secrets are masked.
@@ -45,8 +51,16 @@ func newServerLog(folder, server string, now func() time.Time) *serverLog {
 func (l *serverLog) mask(secrets []string) {
 	var pairs []string
 	for _, s := range secrets {
-		if len(s) >= 4 {
-			pairs = append(pairs, s, "***")
+		pairs = append(pairs, s, "***")
+		if strings.ContainsRune(s, '\n') {
+			// A server prints it line by line, or as JSON.
+			quoted := string(wire.Quote(s))
+			pairs = append(pairs, quoted[1:len(quoted)-1], "***")
+			for line := range strings.Lines(s) {
+				if line = strings.TrimSpace(line); len(line) >= shortestLine {
+					pairs = append(pairs, line, "***")
+				}
+			}
 		}
 	}
 	l.mu.Lock()

@@ -110,6 +110,9 @@ func (s *Set) spawn(task func(ctx context.Context)) bool {
 	return true
 }
 
+// maxWarned is how many warnings are remembered.
+const maxWarned = 1000
+
 // warn reports each text once.
 func (s *Set) warn(format string, args ...any) {
 	text := fmt.Sprintf(format, args...)
@@ -118,6 +121,9 @@ func (s *Set) warn(format string, args ...any) {
 	}
 	s.mu.Lock()
 	known := s.warned[text] || s.closed
+	if len(s.warned) > maxWarned {
+		clear(s.warned) // better said twice than remembered for ever
+	}
 	s.warned[text] = true
 	s.mu.Unlock()
 	if !known && s.options.Warn != nil {
@@ -218,7 +224,8 @@ func (s *Set) Close(ctx context.Context) {
 		stops.Go(func() { server.stop(context.WithoutCancel(ctx)) })
 	}
 	stops.Wait()
-	s.tasks.Wait()
+	// A task may be telling a client that does not read that its call has ended.
+	waitAtMost(&s.tasks, eofGrace+termGrace+killGrace)
 	for _, server := range s.servers {
 		server.log.close()
 	}

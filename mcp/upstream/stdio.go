@@ -231,13 +231,24 @@ func (l *stdioLink) Close(ctx context.Context) error {
 	return nil
 }
 
+// waitAtMost waits for the group, but not longer than d.
+func waitAtMost(group *sync.WaitGroup, d time.Duration) {
+	done := make(chan struct{})
+	go func() { group.Wait(); close(done) }()
+	select {
+	case <-done:
+	case <-time.After(d):
+	}
+}
+
 func (l *stdioLink) climbDown(ctx context.Context) {
 	defer func() {
 		l.guard.forget(l.cmd.Process.Pid)
 		// A process that left the group may hold the other ends.
 		l.stdout.Close()
 		l.stderr.Close()
-		l.pumps.Wait()
+		// A pump may be handing an answer to a client that does not read.
+		waitAtMost(&l.pumps, killGrace)
 		l.tree.release()
 	}()
 	// MCP, stdio, shutdown: first the client closes the server's input.

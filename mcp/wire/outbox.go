@@ -48,73 +48,79 @@ type tryWriter interface{ TryWrite(b []byte) (int, error) }
 // left to a goroutine.
 func (o *Outbox) Send(frame []byte) error {
 	w, tries := o.w.(tryWriter)
-	if len(frame) > keptBuffer && !tries {
-		if o.seize() {
-			o.write(append(frame, '\n'))
-			o.flush()
-			return o.Err()
-		}
-	}
-	if !o.enqueue(frame) {
-		return o.Err()
-	}
-	if !tries {
+	if len(frame) > keptBuffer && !tries && o.seize() {
+		o.write(append(frame, '\n'))
 		o.flush()
 		return o.Err()
 	}
-	if !o.try(w) {
+	writer, err := o.enqueue(frame)
+	switch {
+	case err != nil || !writer:
+		return err
+	case !tries:
+		o.flush()
+		return o.Err()
+	}
+	left, err := o.try(w)
+	if left {
 		go o.flush()
 	}
-	return o.Err()
+	return err
 }
 
-// try writes what the stream takes at once and reports whether nothing is left
-// to do.
-func (o *Outbox) try(w tryWriter) bool {
+// try writes what the stream takes at once. left tells that more waits to be
+// written; err is that of this write, not of a later one by somebody else.
+func (o *Outbox) try(w tryWriter) (left bool, err error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
+	if o.err != nil {
+		o.busy = false
+		return false, o.err
+	}
 	n, err := w.TryWrite(o.waiting)
 	if err != nil {
 		o.busy = false
 		o.fail(err)
-		return true
+		return false, err
 	}
 	if n < len(o.waiting) {
 		o.waiting = o.waiting[n:]
-		return false
+		return true, nil
 	}
 	if o.waiting = o.waiting[:0]; cap(o.waiting) > keptBuffer {
 		o.waiting = nil
 	}
 	o.busy = false
 	o.idle.Broadcast()
-	return true
+	return false, nil
 }
 
 // Post queues the frame and never blocks.
 func (o *Outbox) Post(frame []byte) {
-	if o.enqueue(frame) {
+	// What cannot be queued is dropped: the stream has failed.
+	if writer, _ := o.enqueue(frame); writer {
 		go o.flush()
 	}
 }
 
-// enqueue reports whether the caller has to see to the writing.
-func (o *Outbox) enqueue(frame []byte) bool {
+// enqueue adds the frame and reports whether the caller has to see to the
+// writing. An error means that the frame was not taken.
+func (o *Outbox) enqueue(frame []byte) (writer bool, err error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.err != nil {
-		return false
+		return false, o.err
 	}
 	if len(o.waiting)+len(frame) > maxQueued && len(o.waiting) > 0 {
 		o.fail(ErrStalled)
-		return false
+		return false, ErrStalled
 	}
 	o.waiting = append(append(o.waiting, frame...), '\n')
 	if o.busy {
-		return false
+		return false, nil
 	}
 	o.busy = true
-	return true
+	return true, nil
 }
 
 // seize makes the caller the writer if nobody is and nothing waits; it then has

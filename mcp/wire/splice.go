@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"iter"
-	"slices"
 	"unicode/utf8"
 )
 
@@ -188,33 +187,27 @@ func DeleteMember(obj json.RawMessage, path ...string) json.RawMessage {
 		parent := DeleteMember(Member(obj, path[0]), path[1:]...)
 		return SetMember(obj, parent, path[0])
 	}
-	for found := true; found; {
-		obj, found = deleteFirst(obj, path[0])
-	}
-	return obj
-}
-
-// deleteFirst cuts the first member of that name with one of the commas beside
-// it.
-func deleteFirst(obj json.RawMessage, name string) (json.RawMessage, bool) {
-	var prev, hit span
+	// Each member that stays keeps what stands in front of it, the comma
+	// included; the first one gets what stood in front of the first.
+	open := skipSpace(obj, 0) + 1
+	out := append(make(json.RawMessage, 0, len(obj)), obj[:open]...)
+	end, first, kept := open, json.RawMessage(nil), 0
 	for s := range spans(obj) {
-		switch {
-		case hit.end > 0:
-			return slices.Concat(obj[:hit.key], obj[s.key:]), true
-		case named(obj[s.key:s.keyEnd], name):
-			hit = s
-		default:
-			prev = s
+		lead := obj[end:s.key]
+		if first == nil {
+			first = obj[open:s.key:s.key]
 		}
+		end = s.end
+		if named(obj[s.key:s.keyEnd], path[0]) {
+			continue
+		}
+		if kept == 0 {
+			lead = first
+		}
+		out = append(append(out, lead...), obj[s.key:s.end]...)
+		kept++
 	}
-	switch {
-	case hit.end == 0:
-		return obj, false
-	case prev.end > 0:
-		return slices.Concat(obj[:prev.end], obj[hit.end:]), true
-	}
-	return slices.Concat(obj[:hit.key], obj[hit.end:]), true
+	return append(out, obj[end:]...)
 }
 
 // String decodes a JSON string. Lone surrogates become U+FFFD.
