@@ -1,6 +1,9 @@
 package cli_test
 
 import (
+	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -18,6 +21,28 @@ func (p *proxy) signalServers(sig syscall.Signal) {
 	}
 }
 
+// freeze stops a process and waits until all of it stands still; a thread on
+// another core goes on for a moment after the signal was sent.
+func freeze(t *testing.T, pid int) {
+	t.Helper()
+	if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	awaitUntil(t, answerTime, "it is stopped", func() bool {
+		tasks, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", pid))
+		if err != nil || len(tasks) == 0 {
+			t.Fatalf("process %d has no threads: %v", pid, err)
+		}
+		for _, task := range tasks {
+			stat, err := os.ReadFile(task)
+			if err == nil && !strings.Contains(string(stat), ") T ") {
+				return false
+			}
+		}
+		return true
+	})
+}
+
 // TestFrozenServer stops a server (SIGSTOP) and lets it go on: calls fail by
 // name in their time, and it can be used again (H07, without probes).
 func TestFrozenServer(t *testing.T) {
@@ -27,9 +52,7 @@ func TestFrozenServer(t *testing.T) {
 	p.startAll([]string{"s", "other"})
 	for _, process := range p.processes() {
 		if process.is("mcpstub", "stub") && process.args[2] == s.file {
-			if err := syscall.Kill(process.pid, syscall.SIGSTOP); err != nil {
-				t.Fatal(err)
-			}
+			freeze(t, process.pid)
 		}
 	}
 	if m := p.tool("s__fast", ""); !m.isError() || !strings.Contains(m.text(), "server s: tools/call: no answer within 1s") {
