@@ -53,26 +53,24 @@ func (s *Set) loadRows(ctx context.Context) {
 			best[row.Name] = row
 		}
 	}
-	complete := true
 	sum := sha256.New()
 	for _, server := range s.servers {
 		row, ok := best[server.spec.Name]
-		complete = complete && ok && !row.ListedAt.IsZero()
 		if !ok {
+			// It has nothing to show, and says so itself when that changes.
+			fmt.Fprintf(sum, "%q\n", server.spec.Name)
 			continue
 		}
 		server.restore(row, row.Audience == audience)
 		s.keys = append(s.keys, row.Key)
 		fmt.Fprintf(sum, "%q %q %q %q %d %v\n", row.Name, server.spec.Alias, row.Fingerprint, row.Audience, row.Generation, server.spec.ToolOverrides)
 	}
-	if complete {
-		s.stamp = hex.EncodeToString(sum.Sum(nil))
-	}
+	s.stamp = hex.EncodeToString(sum.Sum(nil))
 }
 
 // Stamp names what the store holds of all servers and how the configuration
-// changes it; equal stamps mean equal items in equal order. It is empty where something is not known, and after a
-// server has said something new.
+// changes it; equal stamps mean equal items in equal order. It is empty where
+// the store cannot be read, and after a server has said something new.
 func (s *Set) Stamp(ctx context.Context) string {
 	if !s.await(ctx) || s.changed.Load() {
 		return ""
