@@ -137,6 +137,7 @@ func TestL06PagesAreFollowed(t *testing.T) {
 			if m := p.call("tools/list", ""); at(m.Result, "nextCursor") != nil {
 				t.Errorf("the list has a cursor")
 			}
+			p.close()
 			warnings := strings.Count(p.stderrText(), "tools/list: the cursor")
 			if want := map[bool]int{true: 1}[c.name == "endless"]; warnings != want {
 				t.Errorf("%d warnings: %s", warnings, p.stderrText())
@@ -192,6 +193,7 @@ func TestL06AnswersWithoutList(t *testing.T) {
 		if _, prompts := p.list("prompts"); len(names) > 0 || len(prompts) != 1 {
 			t.Errorf("%s: listed are %q and %q", result, names, prompts)
 		}
+		p.close()
 		if want := `server s: tools/list: the answer has no list "tools"`; strings.Count(p.stderrText(), want) != 1 {
 			t.Errorf("%s: stderr %q", result, p.stderrText())
 		}

@@ -114,6 +114,7 @@ func TestN04NamesOfServersWithTheSeparator(t *testing.T) {
 			if n := len(b.events("start")); n > 0 {
 				t.Errorf("the refused server was started %d times", n)
 			}
+			p.close()
 			if !strings.Contains(p.stderrText(), bad) || p.stderrText() == "" {
 				t.Errorf("nothing is said of it: %q", p.stderrText())
 			}
@@ -144,11 +145,11 @@ func TestN08DuplicateTools(t *testing.T) {
 	if !slices.Equal(names, []string{"s__t"}) || stringAt(all["s__t"], "description") != "[s] one" {
 		t.Errorf("listed is %s", all)
 	}
+	p.close()
 	warning := regexp.MustCompile(`server s\b.*\(t\).*same name`)
 	if n := len(warning.FindAllString(p.stderrText(), -1)); n != 1 {
 		t.Errorf("%d warnings: %q", n, p.stderrText())
 	}
-	p.close()
 	if out := p.command("list", "--json"); string(at(out, "servers", "0", "tools")) != "1" {
 		t.Errorf("counted are %s", out)
 	}

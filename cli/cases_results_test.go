@@ -40,6 +40,7 @@ func TestS09MalformedToolsBesideGoodOnes(t *testing.T) {
 	if m := p.tool("s__ok", ""); m.text() != "answer of ok · 世界" {
 		t.Errorf("ok: %s", m.Raw)
 	}
+	p.close()
 	for _, part := range []string{`server s: tool 1 is left out: member "name"`, `server s: tool 2 (c): member "annotations.readOnlyHint"`,
 		`server s: tool 3 is left out`, `server s: tool 4 (last): member "description"`} {
 		if strings.Count(p.stderrText(), part) != 1 {

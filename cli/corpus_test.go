@@ -154,6 +154,7 @@ func TestCorpusOfTools(t *testing.T) {
 	p.initialize("")
 	listed := p.call("tools/list", "").Result
 	compareTools(t, listed, cases)
+	p.close()
 	for _, c := range cases {
 		if !strings.Contains(p.stderrText(), c.warn) {
 			t.Errorf("%s: stderr lacks %q: %s", c.name, c.warn, p.stderrText())
