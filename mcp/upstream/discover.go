@@ -162,7 +162,7 @@ func (s *server) readKind(ctx context.Context, c *conn, h *hello, kind catalog.K
 func (s *server) listsFailed(c *conn, failed []listing) {
 	died := false
 	for _, l := range failed {
-		if errors.Is(l.err, errDied) && !c.alive() {
+		if !c.alive() && !errors.As(l.err, new(*wire.Error)) {
 			died = true
 			continue
 		}
