@@ -370,7 +370,7 @@ func TestGuardProcess(t *testing.T) {
 	case <-time.After(patience):
 		t.Fatal("the guard does not end")
 	}
-	if took := time.Since(begun); took < eofGrace+termGrace || took > eofGrace+termGrace+time.Second {
+	if took := time.Since(begun); took < 2*orphanGrace || took > 2*orphanGrace+time.Second {
 		t.Errorf("it took %s", took)
 	}
 	if err := left.awaitDone(); !strings.Contains(err.Error(), "killed") {
