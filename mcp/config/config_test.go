@@ -15,7 +15,7 @@ import (
 // parse reads text as the file /home/u/.mcpproxy/mcp_config.json.
 func parse(t *testing.T, text string, environ ...string) *Config {
 	t.Helper()
-	c, err := Parse([]byte(text), LoadOptions{Home: "/home/u", Dir: "/work", Environ: environ})
+	c, err := Parse([]byte(text), LoadOptions{Home: "/home/u", Dir: "/cwd", Environ: environ})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -23,7 +23,7 @@ func parse(t *testing.T, text string, environ ...string) *Config {
 }
 
 func TestDefaults(t *testing.T) {
-	c, err := Parse(nil, LoadOptions{Home: "/home/u", Dir: "/work"})
+	c, err := Parse(nil, LoadOptions{Home: "/home/u", Dir: "/cwd"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -204,7 +204,7 @@ func TestErrorNeverShowsBareSecret(t *testing.T) {
 
 func TestPrecedence(t *testing.T) {
 	file := `{"tools_limit": 20, "logging": {"level": "info"}, "routing_mode": "direct", "data_dir": "d", "listen": "127.0.0.1:1"}`
-	opts := LoadOptions{Home: "/home/u", Dir: "/work", Path: "/etc/m/c.json"}
+	opts := LoadOptions{Home: "/home/u", Dir: "/cwd", Path: "/etc/m/c.json"}
 
 	c, err := Parse([]byte(file), opts)
 	if err != nil {
@@ -223,7 +223,7 @@ func TestPrecedence(t *testing.T) {
 	if c, err = Parse([]byte(file), opts); err != nil {
 		t.Fatal(err)
 	}
-	if c.Path != "/etc/m/c.json" || c.ToolsLimit != 30 || c.LogLevel != "error" || c.RoutingMode != "proxy" || c.DataDir != "/work/e" ||
+	if c.Path != "/etc/m/c.json" || c.ToolsLimit != 30 || c.LogLevel != "error" || c.RoutingMode != "proxy" || c.DataDir != "/cwd/e" ||
 		c.Listen != "127.0.0.1:2" || c.EnableWebUI || c.HealthCheckInterval != 0 || c.serverLimits.QueueSize != 3 {
 		t.Errorf("environment over file: %+v", c)
 	}
@@ -232,7 +232,7 @@ func TestPrecedence(t *testing.T) {
 	if c, err = Parse([]byte(file), opts); err != nil {
 		t.Fatal(err)
 	}
-	if c.Path != "/work/g.json" || c.LogLevel != "debug" || c.RoutingMode != "code_execution" || c.DataDir != "/home/u/f" || c.Listen != "[::1]:3" {
+	if c.Path != "/cwd/g.json" || c.LogLevel != "debug" || c.RoutingMode != "code_execution" || c.DataDir != "/home/u/f" || c.Listen != "[::1]:3" {
 		t.Errorf("flag over environment: %+v", c)
 	}
 }
