@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"iter"
+	"strings"
 	"unicode/utf8"
 )
 
@@ -43,9 +44,10 @@ func spans(obj []byte) iter.Seq[span] {
 	}
 }
 
-// named reports whether the quoted JSON string raw decodes to name.
+// named reports whether the quoted JSON string raw decodes to name. Bytes that
+// are no UTF-8 decode to U+FFFD, so only a name without it compares as bytes.
 func named(raw []byte, name string) bool {
-	if bytes.IndexByte(raw, '\\') < 0 {
+	if bytes.IndexByte(raw, '\\') < 0 && !strings.ContainsRune(name, utf8.RuneError) {
 		return string(raw[1:len(raw)-1]) == name
 	}
 	s, ok := String(raw)

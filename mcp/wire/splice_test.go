@@ -76,6 +76,7 @@ func FuzzScan(f *testing.F) {
 func FuzzSplice(f *testing.F) {
 	f.Add([]byte(`{"a":1,"b":{"c":[2]},"a":3}`), "b", "c")
 	f.Add([]byte(`{}`), "x", "y")
+	f.Add([]byte("{\"\xbb\":0}"), "\xbb", "\ufffd")
 	f.Fuzz(func(t *testing.T, input []byte, first, second string) {
 		var object map[string]json.RawMessage
 		if json.Unmarshal(input, &object) != nil || object == nil {
