@@ -106,6 +106,10 @@ func better(a, b store.Server, audience string) bool {
 	return a.ListedAt.After(b.ListedAt)
 }
 
+// listsFirst is how long a server that no list waits for is not started, so that
+// its start takes no processor from the list that is being made.
+const listsFirst = 300 * time.Millisecond
+
 // introduce starts a server whose lists are not known for this client, unless
 // an attempt is not due, and reports whether it is worth waiting for.
 func (s *server) introduce() bool {
@@ -120,7 +124,11 @@ func (s *server) introduce() bool {
 			return false // until it is called, or restarted
 		case s.failures > 0 && s.next.IsZero():
 			return false // until somebody changes something or calls it
+		case s.retrying:
 		case s.set.options.Now().Before(s.next):
+			s.set.retryLater(s)
+		case s.remembered:
+			s.next = s.set.options.Now().Add(listsFirst)
 			s.set.retryLater(s)
 		default:
 			s.begin()
