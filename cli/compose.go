@@ -102,6 +102,7 @@ func rules(cfg *config.Config) policy.Rules {
 			continue // of two entries of one name the first counts
 		}
 		r.Servers[s.Name] = policy.Rule{
+			Alias:         s.Alias,
 			Invalid:       s.Err,
 			Disabled:      !s.Enabled,
 			Quarantined:   s.Quarantined,

@@ -309,15 +309,25 @@ func TestClientDoesNotRead(t *testing.T) {
 			}
 			kill := time.AfterFunc(answerTime, func() { _ = cmd.Process.Kill() })
 			defer kill.Stop()
-			for _, line := range []string{
-				`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"c","version":"1"}}}`,
-				`{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"s__big","arguments":{"bytes":5000000}}}`,
-				`{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"s__big","arguments":{"bytes":5000000}}}`,
-			} {
-				if _, err := io.WriteString(stdin, line+"\n"); err != nil {
+			say := func(lines ...string) {
+				if _, err := io.WriteString(stdin, strings.Join(lines, "\n")+"\n"); err != nil {
 					t.Fatal(err)
 				}
 			}
+			// Once the server runs, a call takes no goroutine of its own.
+			say(`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"c","version":"1"}}}`,
+				`{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"s__big","arguments":{"bytes":1}}}`)
+			for lines := bufio.NewReaderSize(unread, 16); ; {
+				line, err := lines.ReadString('\n')
+				if err != nil {
+					t.Fatal(err)
+				}
+				if strings.Contains(line, `"id":2`) {
+					break
+				}
+			}
+			say(`{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"s__big","arguments":{"bytes":5000000}}}`,
+				`{"jsonrpc":"2.0","id":4,"method":"tools/call","params":{"name":"s__big","arguments":{"bytes":5000000}}}`)
 			awaitUntil(t, answerTime, "the pipe is full", func() bool {
 				waiting, err := unix.IoctlGetInt(int(unread.Fd()), unix.TIOCINQ)
 				if err != nil {

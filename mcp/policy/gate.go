@@ -55,7 +55,8 @@ type Request struct {
 
 // Rule is what the configuration says of one server.
 type Rule struct {
-	Invalid       error // why the entry cannot be used
+	Alias         string // what public names start with instead of the name
+	Invalid       error  // why the entry cannot be used
 	Disabled      bool
 	Quarantined   bool
 	EnabledTools  []string // nil: all but DisabledTools
@@ -231,12 +232,14 @@ func (u *Use) request() Request {
 }
 
 // Explain says why a server that the catalog holds nothing of cannot be used,
-// nil if nothing forbids it.
+// nil if nothing forbids it. server is its name or its alias.
 func (g *Gate) Explain(server string) *wire.Error {
-	if _, known := g.rules.Servers[server]; !known {
-		return nil
+	for name, rule := range g.rules.Servers {
+		if server == name || server == rule.Alias {
+			return g.serverRefusal(name)
+		}
 	}
-	return g.serverRefusal(server)
+	return nil
 }
 
 // SetLevel asks all servers for log messages of that level and above.

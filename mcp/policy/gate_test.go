@@ -145,6 +145,10 @@ func TestRefusals(t *testing.T) {
 	if e := gate.Explain("held"); e == nil || !strings.Contains(e.Message, "quarantined") {
 		t.Errorf("held: %v", e)
 	}
+	aliased := NewGate(&servers{}, Rules{Servers: map[string]Rule{"held": {Alias: "h", Quarantined: true}}})
+	if e := aliased.Explain("h"); e == nil || !strings.Contains(e.Message, "quarantined") {
+		t.Errorf("the alias of held: %v", e)
+	}
 	for _, server := range []string{"open", "unknown", "some"} {
 		if e := gate.Explain(server); e != nil {
 			t.Errorf("%s: %v", server, e)
