@@ -235,7 +235,7 @@ func (u *Use) request() Request {
 // nil if nothing forbids it. server is its name or its alias.
 func (g *Gate) Explain(server string) *wire.Error {
 	for name, rule := range g.rules.Servers {
-		if server == name || server == rule.Alias {
+		if server != "" && (server == name || server == rule.Alias) {
 			return g.serverRefusal(name)
 		}
 	}

@@ -149,7 +149,7 @@ func TestRefusals(t *testing.T) {
 	if e := aliased.Explain("h"); e == nil || !strings.Contains(e.Message, "quarantined") {
 		t.Errorf("the alias of held: %v", e)
 	}
-	for _, server := range []string{"open", "unknown", "some"} {
+	for _, server := range []string{"open", "unknown", "some", ""} {
 		if e := gate.Explain(server); e != nil {
 			t.Errorf("%s: %v", server, e)
 		}
