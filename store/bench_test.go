@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"testing"
+	"time"
 )
 
 // BenchmarkOpenRead is what an instance does at its start: open, read 1,000
@@ -61,5 +62,18 @@ func BenchmarkDataVersion(b *testing.B) {
 		if _, err := db.DataVersion(b.Context()); err != nil {
 			b.Fatal(err)
 		}
+	}
+}
+
+// BenchmarkTwentyWriters has twenty processes write two hundred times each, as
+// fast as they can.
+func BenchmarkTwentyWriters(b *testing.B) {
+	var took []time.Duration
+	for range b.N {
+		took = append(took, count(b, 20, 200)...)
+	}
+	slices.Sort(took)
+	for name, at := range map[string]int{"ms-p50": 500, "ms-p95": 950, "ms-p99": 990, "ms-max": 1000} {
+		b.ReportMetric(milliseconds(took[(len(took)-1)*at/1000]), name)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -19,10 +20,17 @@ const roleEnv = "STORE_TEST_ROLE"
 
 func TestMain(m *testing.M) {
 	roles := map[string]func(args []string) error{
-		"change": roleChange,
-		"open":   roleOpen,
-		"read":   roleRead,
+		"acquire": roleAcquire,
+		"change":  roleChange,
+		"count":   roleCount,
+		"fill":    roleFill,
+		"follow":  roleFollow,
+		"idle":    roleIdle,
+		"open":    roleOpen,
+		"read":    roleRead,
+		"renew":   roleRenew,
 	}
+	maps.Copy(roles, systemRoles())
 	role, ok := os.LookupEnv(roleEnv)
 	if !ok {
 		os.Exit(m.Run())
@@ -71,9 +79,10 @@ func roleChange(args []string) error {
 	return nil
 }
 
-// roleOpen opens the file args[0] and prints the kind of failure.
+// roleOpen opens the file args[0] and prints what was done about it, or the
+// kind of failure.
 func roleOpen(args []string) error {
-	db, err := Open(context.Background(), args[0], Options{})
+	db, err := Open(context.Background(), args[0], Options{Mended: func(what string) { fmt.Println(what) }})
 	if err == nil {
 		fmt.Println("opened")
 		return db.Close()

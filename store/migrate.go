@@ -137,7 +137,7 @@ func apply(ctx context.Context, pool *sql.DB, m migration, now time.Time) error 
 	if err != nil {
 		return err
 	}
-	tx, err := pool.BeginTx(ctx, nil)
+	tx, err := begin(ctx, pool)
 	if err != nil {
 		return err
 	}

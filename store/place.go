@@ -8,9 +8,15 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 )
 
-const elsewhere = "set data_dir to a folder that can be written to"
+const (
+	// elsewhere is the hint where the place is at fault.
+	elsewhere = "set data_dir to a folder that can be written to"
+	// createWait is how long another process may take to make the file.
+	createWait = time.Second
+)
 
 // place finds the one true path of the file, makes it if it is missing, and
 // sees that it can be written. It never opens an existing file: closing it
@@ -66,7 +72,7 @@ func usableFile(file string) error {
 // write-ahead index with the new one, and spoil it. The lock is for others who
 // make the file at the same time; without it nothing is removed.
 func create(file string) error {
-	unlock, err := lockFolder(filepath.Dir(file))
+	unlock, err := lockFolder(filepath.Dir(file), createWait)
 	if err == nil {
 		defer unlock()
 		if _, err := os.Lstat(file); err == nil {
@@ -78,6 +84,11 @@ func create(file string) error {
 			}
 		}
 	}
+	return createEmpty(file)
+}
+
+// createEmpty makes the file unless it is there.
+func createEmpty(file string) error {
 	f, err := os.OpenFile(file, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
 	if errors.Is(err, fs.ErrExist) {
 		return nil
@@ -90,8 +101,9 @@ func create(file string) error {
 
 // dsn is the connection string for file. What stands in it holds on every
 // connection; WAL is a property of the file and set when the file is made.
-// mode=rw: only create makes the file, with its permissions.
-func dsn(file string) string {
+// mode=rw: only create makes the file, with its permissions. busy is how long a
+// statement waits for a lock.
+func dsn(file string, busy time.Duration) string {
 	path := filepath.ToSlash(file)
 	if !strings.HasPrefix(path, "/") {
 		path = "/" + path // a drive letter
@@ -99,7 +111,7 @@ func dsn(file string) string {
 	params := []string{
 		"mode=rw",
 		"_txlock=immediate", // a read before a write would otherwise fail at once under another writer
-		fmt.Sprintf("_pragma=busy_timeout(%d)", busyTimeout.Milliseconds()),
+		fmt.Sprintf("_pragma=busy_timeout(%d)", busy.Milliseconds()),
 		"_pragma=synchronous(NORMAL)",
 		"_pragma=journal_size_limit(4194304)",
 	}

@@ -19,14 +19,14 @@ func writable(path string) error {
 	return nil
 }
 
-// lockFolder keeps other processes out of the same call until unlock. It waits
-// for a second at most.
-func lockFolder(dir string) (unlock func(), err error) {
+// lockFolder keeps other processes, and other callers in this one, out of the
+// same call until unlock. It waits for them as long as wait.
+func lockFolder(dir string, wait time.Duration) (unlock func(), err error) {
 	f, err := os.Open(dir)
 	if err != nil {
 		return nil, err
 	}
-	for end := time.Now().Add(time.Second); ; time.Sleep(time.Millisecond) {
+	for end := time.Now().Add(wait); ; time.Sleep(time.Millisecond) {
 		err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
 		if err == nil {
 			return func() { f.Close() }, nil

@@ -17,8 +17,8 @@ const (
 	maxPending = 1024
 	maxGroup   = 128
 	// maxTries is how often a transaction is begun that meets a locked file.
-	// Each try waits for busyTimeout.
-	maxTries = 12
+	// Each try waits for writeWait.
+	maxTries = 4
 )
 
 // ErrFull means that too many writes wait already, ErrClosed that the DB was
@@ -141,7 +141,7 @@ func (q *queue) run(ctx context.Context) {
 		group, last := q.take()
 		switch {
 		case last:
-			q.db.shrink(ctx)
+			q.db.shrink(ctx, logKeep)
 			return
 		case len(group) == 0:
 			<-q.wake
@@ -151,13 +151,41 @@ func (q *queue) run(ctx context.Context) {
 	}
 }
 
-// write makes one transaction of group. While another process keeps the file
-// locked it tries again.
+// write makes one transaction of group. Where that cannot be, by the fault of
+// one of them perhaps, it makes one of each.
 func (q *queue) write(ctx context.Context, group []entry) {
-	var failures []error
+	failures, err := q.transact(ctx, group)
+	switch {
+	case err == nil:
+	case len(group) == 1 || ctx.Err() != nil || code(err) == sqlite3.SQLITE_BUSY:
+		failures = []error{fmt.Errorf("%d writes were lost: %w", len(group), err)}
+	default:
+		failures = nil
+		for i := range group {
+			failed, err := q.transact(ctx, group[i:i+1])
+			if err != nil {
+				failed = []error{fmt.Errorf("a write was lost: %w", err)}
+			}
+			failures = append(failures, failed...)
+		}
+	}
+	for _, err := range failures {
+		q.onError(err)
+	}
+	for _, e := range group {
+		if e.flushed != nil {
+			close(e.flushed)
+		}
+	}
+}
+
+// transact runs the ops of group in one transaction and returns why some of
+// them failed, which undid them alone; err means that none has been kept. While
+// another process keeps the file locked it tries again.
+func (q *queue) transact(ctx context.Context, group []entry) (failures []error, err error) {
 	for try := 1; ; try++ {
 		failures = failures[:0]
-		err := q.db.Write(ctx, func(ctx context.Context, tx *Tx) error {
+		err = q.db.Write(ctx, func(ctx context.Context, tx *Tx) error {
 			for _, e := range group {
 				if e.op == nil {
 					continue
@@ -172,20 +200,8 @@ func (q *queue) write(ctx context.Context, group []entry) {
 			}
 			return nil
 		})
-		if code(err) == sqlite3.SQLITE_BUSY && try < maxTries && ctx.Err() == nil {
-			continue
-		}
-		if err != nil {
-			failures = append(failures, fmt.Errorf("%d writes were lost: %w", len(group), err))
-		}
-		break
-	}
-	for _, err := range failures {
-		q.onError(err)
-	}
-	for _, e := range group {
-		if e.flushed != nil {
-			close(e.flushed)
+		if code(err) != sqlite3.SQLITE_BUSY || try == maxTries || ctx.Err() != nil {
+			return failures, err
 		}
 	}
 }

@@ -193,7 +193,7 @@ func TestCloseIsBounded(t *testing.T) {
 	if d := time.Since(start); d < closeWait || d > busyTimeout {
 		t.Errorf("close took %v", d)
 	}
-	if len(told) != 1 || !strings.Contains(told[0].Error(), "1 writes were lost") {
+	if len(told) != 1 || !strings.Contains(told[0].Error(), "1 writes were lost") || !errors.Is(told[0], context.Canceled) {
 		t.Errorf("OnError was told %v", told)
 	}
 	release()

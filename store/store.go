@@ -4,9 +4,10 @@
 //
 // A [DB] is owned by whoever opened it and ended by Close. Any number of
 // processes may have the same file open. A file that cannot be used is left as
-// it is and reported as [*UnusableError]; the program then runs on with a nil
-// *DB, on which every method is allowed: reads find nothing, writes vanish, and
-// no error is returned.
+// it is, or moved aside where [Options] allow it, and never destroyed. Where
+// there is no other it is reported as [*UnusableError]; the program then runs
+// on with a nil *DB, on which every method is allowed: reads find nothing,
+// writes vanish, and no error is returned.
 package store
 
 import (
@@ -14,24 +15,19 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"os"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
 const (
-	// busyTimeout is how long a statement waits for another process's write.
+	// busyTimeout is how long a statement waits for a lock of another process.
 	busyTimeout = 5 * time.Second
-	// maxConns leaves room for one writer beside a few readers. The connection
-	// behind DataVersion is not among them.
-	maxConns = 4
-	// walKeep is the size in bytes up to which Close leaves the write-ahead log
-	// to the processes that go on.
-	walKeep = 1 << 20
+	// maxConns leaves room for a few readers. The connections that write and
+	// that answer DataVersion are not among them.
+	maxConns = 3
 	// closeWait is how long Close lets the queue write what is waiting.
 	closeWait = 2 * time.Second
-	// truncateWait is how long Close waits for readers of the write-ahead log.
-	truncateWait = 200 * time.Millisecond
 )
 
 // Options are what a DB is opened with. The zero value is usable.
@@ -42,17 +38,28 @@ type Options struct {
 	// from the queue's goroutine and must not call the DB's Flush or Close. nil
 	// drops the errors.
 	OnError func(error)
+	// Mended is told in words for a person, without a full stop, what was done
+	// about a file: one that is no database, or a damaged one, was moved aside
+	// when it was opened, and is kept; one that was removed or replaced while in
+	// use was exchanged for the one that is there now. It may be called from any
+	// method and must not call one. Where it is nil no file is moved aside: it is
+	// an [*UnusableError].
+	Mended func(what string)
 }
 
 // DB is an open store. All methods may be called from several goroutines and
 // on a nil *DB, where they do nothing and return zero values.
 type DB struct {
 	path    string
-	file    os.FileInfo
-	pool    *sql.DB
-	watch   *sql.DB       // its one connection answers DataVersion
-	writing chan struct{} // holds one: SQLite lets its writers sleep, and each would keep a connection
+	seat    atomic.Pointer[seat] // what the connections lead to
+	moving  chan struct{}        // holds one: who changes the seat
+	pool    *sql.DB              // reads
+	writer  *sql.DB              // its one connection writes
+	watch   *sql.DB              // its one connection answers DataVersion
+	writing chan struct{}        // holds one: who has the writer, and logMost
+	logMost int64                // bytes of log beyond which a write empties it first
 	now     func() time.Time
+	mended  func(string)
 	queue   *queue
 	close   func() error
 }
@@ -67,40 +74,23 @@ func Open(ctx context.Context, path string, opts Options) (*DB, error) {
 	if err != nil {
 		return nil, err
 	}
-	db := &DB{path: file, now: opts.Now, writing: make(chan struct{}, 1)}
+	db := &DB{path: file, now: opts.Now, mended: opts.Mended, logMost: logMost}
+	db.moving, db.writing = make(chan struct{}, 1), make(chan struct{}, 1)
 	if db.now == nil {
 		db.now = time.Now
 	}
-	if db.pool, err = pool(file, maxConns); err != nil {
-		return nil, unusable(file, err)
+	if db.pool, err = db.settle(ctx, &db.seat, maxConns); err != nil {
+		return nil, err
 	}
-	if err = ready(ctx, db.pool, db.now); err == nil {
-		db.file, err = os.Stat(file)
+	if db.writer, err = connections(file, &db.seat, 1, writerBusy); err == nil {
+		db.watch, err = connections(file, &db.seat, 1, busyTimeout)
 	}
-	if err == nil {
-		db.watch, err = pool(file, 1)
-	}
-	if err != nil {
-		db.pool.Close()
-		if ctx.Err() != nil {
-			return nil, fmt.Errorf("open store %s: %w", file, err)
-		}
-		return nil, unusable(file, err)
+	if err != nil { // the first of its kind would have failed
+		return nil, errors.Join(unusable(file, err), db.pool.Close())
 	}
 	db.queue = newQueue(ctx, db, opts.OnError)
 	db.close = sync.OnceValue(db.shut)
 	return db, nil
-}
-
-// pool is a set of at most n connections to file, none of them open yet.
-func pool(file string, n int) (*sql.DB, error) {
-	p, err := sql.Open("sqlite", dsn(file))
-	if err != nil {
-		return nil, err
-	}
-	p.SetMaxOpenConns(n)
-	p.SetMaxIdleConns(n)
-	return p, nil
 }
 
 // Path is the file with its links resolved, "" on a nil DB.
@@ -124,21 +114,10 @@ func (db *DB) Close() error {
 
 func (db *DB) shut() error {
 	db.queue.end()
-	if err := errors.Join(db.watch.Close(), db.pool.Close()); err != nil {
+	if err := errors.Join(db.watch.Close(), db.writer.Close(), db.pool.Close()); err != nil {
 		return fmt.Errorf("close store: %w", err)
 	}
 	return nil
-}
-
-// shrink empties the write-ahead log where it has grown and nobody reads it. A
-// failure is of no consequence: the next process to close tries again.
-func (db *DB) shrink(ctx context.Context) {
-	if info, err := os.Stat(db.path + "-wal"); err != nil || info.Size() <= walKeep {
-		return
-	}
-	ctx, cancel := context.WithTimeout(ctx, truncateWait)
-	defer cancel()
-	_, _ = db.pool.ExecContext(ctx, "PRAGMA wal_checkpoint(TRUNCATE)")
 }
 
 // Generation is a number that differs after every change of items, by any
@@ -157,22 +136,24 @@ func (db *DB) Generation(ctx context.Context) (int64, error) {
 
 // DataVersion is a number that differs from the one of the call before when
 // anybody, this DB included, has written anything in between. It costs a few
-// microseconds. When the file is no longer the one that was opened, because it
-// was removed or replaced, the error is an [*UnusableError], and the caller
-// should close this DB and open another.
+// microseconds. When the file is no longer the one in use, because it was
+// removed or replaced, the DB goes over to the one that is there now, which is
+// a difference too. Where that cannot be used, the error is an
+// [*UnusableError]; the DB goes on with the file it has, which nobody else may
+// see, and the next call tries again.
 func (db *DB) DataVersion(ctx context.Context) (int64, error) {
 	if db == nil {
 		return 0, nil
 	}
-	info, err := os.Stat(db.path)
-	if err != nil || !os.SameFile(info, db.file) {
-		return 0, &UnusableError{Path: db.path, Reason: "it was removed or replaced while in use", Hint: "restart to use the new file", Err: err}
+	if err := db.follow(ctx); err != nil {
+		return 0, err
 	}
+	turn := db.seat.Load().turn
 	// The numbers of two connections cannot be compared, and a query that is
 	// interrupted costs its connection.
 	var n int64
 	if err := db.watch.QueryRowContext(context.WithoutCancel(ctx), "PRAGMA data_version").Scan(&n); err != nil {
 		return 0, fmt.Errorf("read data version: %w", err)
 	}
-	return n, nil
+	return turn<<32 | n, nil
 }

@@ -9,7 +9,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strings"
 	"testing"
 	"time"
 )
@@ -31,9 +30,18 @@ func TestPragmasHoldOnEveryConnection(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer watch.Close()
-	for i, conn := range append(conns, watch) {
+	writer, err := db.writer.Conn(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer writer.Close()
+	for i, conn := range append(conns, watch, writer) {
+		wait := "5000"
+		if conn == writer {
+			wait = "1" // begin waits itself
+		}
 		for pragma, want := range map[string]string{
-			"busy_timeout": "5000", "journal_mode": "wal", "synchronous": "1", "journal_size_limit": "4194304",
+			"busy_timeout": wait, "journal_mode": "wal", "synchronous": "1", "journal_size_limit": "4194304",
 		} {
 			var got string
 			if err := conn.QueryRowContext(t.Context(), "PRAGMA "+pragma).Scan(&got); err != nil || got != want {
@@ -131,8 +139,9 @@ func TestOneFileForEverySpelling(t *testing.T) {
 	}
 }
 
-// processes runs n processes in a role at the same time.
-func processes(t *testing.T, n int, role string, args func(i int) []string) {
+// processes runs n processes in a role at the same time and returns what they
+// wrote.
+func processes(t *testing.T, n int, role string, args func(i int) []string) (texts []string) {
 	t.Helper()
 	cmds, outputs := make([]*exec.Cmd, n), make([]*bytes.Buffer, n)
 	for i := range n {
@@ -147,17 +156,23 @@ func processes(t *testing.T, n int, role string, args func(i int) []string) {
 		if err := cmd.Wait(); err != nil {
 			t.Errorf("process %d: %v\n%s", i, err, outputs[i])
 		}
+		texts = append(texts, outputs[i].String())
 	}
+	return texts
 }
 
 func TestProcessesMakeTheFileTogether(t *testing.T) {
+	list, err := migrations()
+	if err != nil {
+		t.Fatal(err)
+	}
 	for range 3 {
 		path := filepath.Join(t.TempDir(), "data", "mcpproxy.db")
 		processes(t, 8, "open", func(int) []string { return []string{path} })
 		db := open(t, path)
 		var n int
-		if err := db.pool.QueryRowContext(t.Context(), "SELECT count(*) FROM schema").Scan(&n); err != nil || n != 1 {
-			t.Errorf("%d migrations were applied, %v", n, err)
+		if err := db.pool.QueryRowContext(t.Context(), "SELECT count(*) FROM schema").Scan(&n); err != nil || n != len(list) {
+			t.Errorf("%d migrations were applied, %v; want %d", n, err, len(list))
 		}
 		check(t, db)
 	}
@@ -221,101 +236,19 @@ func TestWriteAheadLogStaysSmall(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	wal := func() int64 {
-		info, err := os.Stat(db.Path() + "-wal")
-		if err != nil {
-			t.Fatal(err)
-		}
-		return info.Size()
-	}
 	body := bytes.Repeat([]byte("x"), 20_000)
 	for i := range 1000 {
 		if err := db.PutList(t.Context(), fmt.Sprint(i), body); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if n := wal(); n > 8<<20 {
-		t.Errorf("the log has %d bytes while in use", n)
-	}
+	expectSmallLog(t, db.Path())
 	if err := db.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if n := wal(); n > walKeep {
+	if n := logSize(t, db.Path()); n > logKeep {
 		t.Errorf("the log has %d bytes after Close", n)
 	}
-}
-
-func TestKilledWritersLoseNothing(t *testing.T) {
-	db := fresh(t)
-	for round := range 4 {
-		type writer struct {
-			cmd    *exec.Cmd
-			output *lineWatcher
-		}
-		var writers []writer
-		for i := range 3 {
-			cmd, _ := process(t, "change", db.Path(), fmt.Sprintf("server-%d", i), "1000000")
-			output := &lineWatcher{after: 20 + 15*round + 7*i, reached: make(chan struct{})}
-			cmd.Stdout = output
-			if err := cmd.Start(); err != nil {
-				t.Fatal(err)
-			}
-			writers = append(writers, writer{cmd, output})
-		}
-		for _, w := range writers {
-			select {
-			case <-w.output.reached:
-			case <-time.After(time.Minute):
-				t.Error("a writer makes no progress")
-			}
-			if err := w.cmd.Process.Kill(); err != nil {
-				t.Error(err)
-			}
-		}
-		for i, w := range writers {
-			_ = w.cmd.Wait() // killed
-			items, err := db.Items(t.Context(), []Key{{Name: fmt.Sprintf("server-%d", i)}})
-			var got struct{ n int }
-			if err == nil && len(items) == 2 {
-				_, err = fmt.Sscanf(string(items[0].Raw), `{"n":%d}`, &got.n)
-			}
-			if acked := w.output.last(); err != nil || got.n < acked {
-				t.Errorf("round %d: server %d has change %d (%d items), %v; %d was acknowledged", round, i, got.n, len(items), err, acked)
-			}
-		}
-		again := open(t, db.Path())
-		check(t, again)
-		if err := again.Close(); err != nil {
-			t.Error(err)
-		}
-	}
-}
-
-// lineWatcher keeps what a process writes and tells when there are after lines.
-// It is read when the process has ended.
-type lineWatcher struct {
-	after   int
-	reached chan struct{}
-	lines   int
-	text    []byte
-}
-
-func (w *lineWatcher) Write(p []byte) (int, error) {
-	w.text = append(w.text, p...)
-	before := w.lines
-	w.lines += bytes.Count(p, []byte("\n"))
-	if before < w.after && w.lines >= w.after {
-		close(w.reached)
-	}
-	return len(p), nil
-}
-
-// last is the number on the last whole line.
-func (w *lineWatcher) last() (n int) {
-	whole := string(w.text[:bytes.LastIndexByte(w.text, '\n')+1])
-	lines := strings.Fields(whole)
-	_, _ = fmt.Sscan(lines[len(lines)-1], &n)
-	return n
 }
 
 func TestNilDB(t *testing.T) {
@@ -330,11 +263,22 @@ func TestNilDB(t *testing.T) {
 	version, err5 := db.DataVersion(ctx)
 	replaced, changed, err6 := db.ReplaceItems(ctx, Key{Name: "a"}, []Item{{Kind: "tool"}})
 	pruned, err7 := db.Prune(ctx, nil, 0)
-	err := errors.Join(err1, err2, err3, err4, err5, err6, err7,
+	held, now, err8 := db.Acquire(ctx, "hub", "a", time.Hour)
+	moved, err9 := db.Succeed(ctx, "hub", "a", "b", time.Hour)
+	lease, err10 := db.Lease(ctx, "hub")
+	instances, err11 := db.Instances(ctx)
+	gone, err12 := db.PruneInstances(ctx, 0)
+	running, err13 := db.Processes(ctx)
+	err := errors.Join(err1, err2, err3, err4, err5, err6, err7, err8, err9, err10, err11, err12, err13,
+		db.Release(ctx, "hub", "a"), db.PutInstance(ctx, Instance{}), db.RemoveInstance(ctx, "a"),
+		db.PutProcess(ctx, Process{}), db.RemoveProcess(ctx, "a", Key{}),
 		db.PutServer(ctx, Server{}), db.RequestRestart(ctx, "a", time.Now()), db.PutList(ctx, "k", nil),
 		db.Write(ctx, op), db.Later(op), db.Flush(ctx), db.Close())
 	if err != nil {
 		t.Error(err)
+	}
+	if held || moved || now != lease || lease != (Lease{}) || instances != nil || running != nil || gone != 0 {
+		t.Error("a nil DB shares something")
 	}
 	if servers != nil || items != nil || list != nil || generation+version+replaced+int64(pruned) != 0 || changed || ran || db.Path() != "" {
 		t.Error("a nil DB holds something")

@@ -5,7 +5,22 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"time"
+
+	sqlite3 "modernc.org/sqlite/lib"
+)
+
+const (
+	// writeWait is how long a write waits for those of other processes.
+	writeWait = 15 * time.Second
+	// writerBusy is how long SQLite itself waits for them.
+	writerBusy = time.Millisecond
+	// A write that waits looks again after as long as it has waited, restPause
+	// at most. When it is hungry it looks again after hungryPause.
+	restPause   = 100 * time.Millisecond
+	hungry      = time.Second
+	hungryPause = 5 * time.Millisecond
 )
 
 // Op is a piece of work inside a write transaction. It must be brief, because
@@ -45,7 +60,11 @@ func (db *DB) Write(ctx context.Context, op Op) error {
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-	tx, err := db.pool.BeginTx(ctx, nil)
+	// What cannot be followed is DataVersion's to tell; this is written where
+	// reads look for it.
+	_ = db.follow(ctx)
+	db.relieve(ctx)
+	tx, err := begin(ctx, db.writer)
 	if err != nil {
 		return fmt.Errorf("begin write to the store: %w", err)
 	}
@@ -57,6 +76,30 @@ func (db *DB) Write(ctx context.Context, op Op) error {
 		return fmt.Errorf("commit write to the store: %w", err)
 	}
 	return nil
+}
+
+// begin begins a write transaction. SQLite's own way to wait for a lock is to
+// ask for it ever more rarely, in the end ten times a second. Where others write
+// without a break that is rare enough to find it taken each time, for as long as
+// SQLite waits. Begin does the same at first, since whoever has the lock gets on
+// best undisturbed, but asks so often after a while that it is its turn.
+func begin(ctx context.Context, pool *sql.DB) (*sql.Tx, error) {
+	for start := time.Now(); ; {
+		tx, err := pool.BeginTx(ctx, nil)
+		waited := time.Since(start)
+		if code(err) != sqlite3.SQLITE_BUSY || waited > writeWait {
+			return tx, err
+		}
+		pause := max(time.Millisecond, min(waited, restPause))
+		if waited > hungry {
+			pause = hungryPause
+		}
+		select {
+		case <-time.After(pause/2 + rand.N(pause)): // others wait as well
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
 }
 
 // part runs op so that its failure undoes op alone. lost is set when the whole

@@ -34,7 +34,7 @@ func (e *UnusableError) Error() string {
 func (e *UnusableError) Unwrap() error { return e.Err }
 
 // unusable puts into words why file could not be opened.
-func unusable(file string, err error) error {
+func unusable(file string, err error) *UnusableError {
 	u := &UnusableError{Path: file, Reason: "it cannot be opened", Hint: elsewhere, Err: err}
 	const moveAway = "move it away and a new one is made; approvals, tokens and the activity log are in it"
 	switch code(err) {
@@ -55,6 +55,8 @@ func unusable(file string, err error) error {
 		u.Reason, u.Hint, u.Err = newer.Error(), "update mcpproxy, or set data_dir to another folder", nil
 	case errors.Is(err, errForeign):
 		u.Reason, u.Hint, u.Err = errForeign.Error(), moveAway, nil
+	case errors.Is(err, errReplaced):
+		u.Reason, u.Hint, u.Err = errReplaced.Error(), "restart to use the new file", nil
 	}
 	return u
 }
