@@ -47,6 +47,7 @@ func homes() map[string]string {
 		"github.com/alecthomas/kong":        "cli",
 		"github.com/charmbracelet/lipgloss": "cli",
 		"modernc.org/sqlite":                "store",
+		"github.com/fsnotify/fsnotify":      "mcp/config",
 		"github.com/blevesearch/bleve/v2":   "index",
 		"github.com/dop251/goja":            "jsvm",
 		"github.com/evanw/esbuild":          "jsvm",

@@ -7,7 +7,9 @@
 // it harms only itself. Server.Resolve turns the entry of a server, which may
 // hold references to secrets, into what a connection is started with. AddServer,
 // RemoveServer and SetEnabled change single bytes of the file and leave the rest
-// as the person wrote it.
+// as the person wrote it. Watch tells of changes of the file while the program
+// runs, Diff what has to be done about them, and Shared which servers all
+// clients of the user may have in common.
 //
 // The package does not know what a server offers, who may use it or how a
 // connection is made. It reads no environment variable and no home folder by
@@ -83,6 +85,7 @@ type Config struct {
 	LogFile               string // logging.file: true, false, or auto, which is on for the hub only
 
 	serverLimits Limits // server_concurrency_defaults
+	source       string // of the file, see sourceOf
 }
 
 // Settings are the keys that stand both at the top of the file and in the entry

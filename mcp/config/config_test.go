@@ -28,7 +28,7 @@ func TestDefaults(t *testing.T) {
 		t.Fatal(err)
 	}
 	same := parse(t, "{}")
-	same.Exists = false
+	same.Exists, same.source = false, ""
 	if !reflect.DeepEqual(c, same) {
 		t.Error("a missing file and {} differ")
 	}

@@ -314,7 +314,7 @@ func TestEditsAreSerialised(t *testing.T) {
 
 func TestEditWaitsNoLongerThanItMay(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "c.json")
-	unlock, err := lock(t.Context(), path+".lock")
+	unlock, err := Lock(t.Context(), path+".lock")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -74,7 +74,8 @@ func (e environ) inherited(all bool) environ {
 
 // isBase reports whether a variable belongs to the base environment: what
 // programs need to find other programs, their home, their language and the way
-// to the network.
+// to the network. A variable that differs from one login, or one window, to the
+// next has no place in it: clients share a server only when they agree.
 func (e environ) isBase(name string) bool {
 	name = e.key(name)
 	switch name {
@@ -88,10 +89,28 @@ func (e environ) isBase(name string) bool {
 	case "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY":
 		return true
 	}
-	if strings.HasPrefix(name, "LC_") || strings.HasPrefix(name, "XDG_") {
+	return isLocale(name) || isXDGFolder(name) || e.fold && isWindowsBase(name)
+}
+
+// isLocale is about the categories of a locale. Other names that begin alike,
+// such as LC_TERMINAL_VERSION, are there because ssh lets them pass.
+func isLocale(name string) bool {
+	switch name {
+	case "LC_ALL", "LC_CTYPE", "LC_COLLATE", "LC_MESSAGES", "LC_MONETARY", "LC_NUMERIC", "LC_TIME",
+		"LC_ADDRESS", "LC_IDENTIFICATION", "LC_MEASUREMENT", "LC_NAME", "LC_PAPER", "LC_TELEPHONE":
 		return true
 	}
-	return e.fold && isWindowsBase(name)
+	return false
+}
+
+// isXDGFolder is about the folders of the XDG specifications. The other names
+// that begin alike are about a login: XDG_SESSION_ID, XDG_VTNR, XDG_SEAT.
+func isXDGFolder(name string) bool {
+	name, ok := strings.CutPrefix(name, "XDG_")
+	if !ok || strings.HasPrefix(name, "GREETER_") {
+		return false
+	}
+	return strings.HasSuffix(name, "_HOME") || strings.HasSuffix(name, "_DIR") || strings.HasSuffix(name, "_DIRS")
 }
 
 // isWindowsBase is about the variables without which programs on Windows do not

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io"
@@ -65,7 +66,7 @@ func Parse(src []byte, opts LoadOptions) (*Config, error) {
 		return nil, err
 	}
 	c := defaults()
-	c.Path, c.Exists = path, src != nil
+	c.Path, c.Exists, c.source = path, src != nil, sourceOf(src)
 	env := newEnviron(opts.Environ, runtime.GOOS)
 
 	d := &decoder{file: path, src: []byte("{}")}
@@ -100,6 +101,15 @@ func Parse(src []byte, opts LoadOptions) (*Config, error) {
 	c.checkProfiles(d)
 	c.Warnings = d.warnings
 	return c, nil
+}
+
+// sourceOf is equal for equal bytes of a file, and empty for a missing one.
+func sourceOf(src []byte) string {
+	if src == nil {
+		return ""
+	}
+	sum := sha256.Sum256(src)
+	return string(sum[:])
 }
 
 // path is where the file is: flag, environment, default.

@@ -8,11 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"time"
 )
-
-// lockPoll is how often a lock that another process holds is tried again.
-const lockPoll = 20 * time.Millisecond
 
 // withFile replaces the contents of a file, which may be missing, by what f
 // makes of them, under a lock that holds between processes: path + ".lock", an
@@ -29,7 +25,7 @@ func withFile(ctx context.Context, path string, f func(target string, src []byte
 	if err := os.MkdirAll(filepath.Dir(target), 0o700); err != nil {
 		return err
 	}
-	unlock, err := lock(ctx, target+".lock")
+	unlock, err := Lock(ctx, target+".lock")
 	if err != nil {
 		return fmt.Errorf("lock %s: %w", target, err)
 	}
@@ -103,29 +99,4 @@ func replaceFile(path string, data []byte, mode fs.FileMode) error {
 		_ = dir.Close()
 	}
 	return nil
-}
-
-// lock takes the lock file, waiting until ctx ends while somebody else has it.
-func lock(ctx context.Context, path string) (unlock func() error, err error) {
-	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
-	if err != nil {
-		return nil, err
-	}
-	ticker := time.NewTicker(lockPoll)
-	defer ticker.Stop()
-	for {
-		taken, err := tryLock(f)
-		if taken {
-			return f.Close, nil // closing gives the lock back
-		}
-		if err == nil {
-			select {
-			case <-ticker.C:
-				continue
-			case <-ctx.Done():
-				err = context.Cause(ctx)
-			}
-		}
-		return nil, errors.Join(err, f.Close())
-	}
 }
