@@ -13,6 +13,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"sync/atomic"
 
 	"mcpproxy/mcp/auth"
 	"mcpproxy/mcp/catalog"
@@ -76,18 +77,35 @@ type Rules struct {
 // Gate stands between the modes and the servers.
 type Gate struct {
 	upstreams Upstreams
-	rules     Rules
+	law       atomic.Pointer[law]
+}
+
+// law is Rules with the slots that their limits give.
+type law struct {
+	Rules
 	total     *slots
 	perServer map[string]*slots
 }
 
 // NewGate returns the Gate in front of upstreams.
 func NewGate(upstreams Upstreams, rules Rules) *Gate {
-	g := &Gate{upstreams: upstreams, rules: rules, total: newSlots(rules.Total), perServer: map[string]*slots{}}
-	for name, rule := range rules.Servers {
-		g.perServer[name] = newSlots(rule.Limit)
-	}
+	g := &Gate{upstreams: upstreams}
+	g.SetRules(rules)
 	return g
+}
+
+// SetRules replaces the rules; uses under way go on, and count against a limit
+// that stays as it was.
+func (g *Gate) SetRules(rules Rules) {
+	old := g.law.Load()
+	if old == nil {
+		old = &law{}
+	}
+	next := &law{Rules: rules, total: old.total.under(rules.Total), perServer: map[string]*slots{}}
+	for name, rule := range rules.Servers {
+		next.perServer[name] = old.perServer[name].under(rule.Limit)
+	}
+	g.law.Store(next)
 }
 
 // Catalog returns what all servers offer. It holds more than a caller may see:
@@ -106,8 +124,8 @@ func (g *Gate) Stamp(ctx context.Context, caller auth.Caller) string {
 	}
 	sum := sha256.New()
 	fmt.Fprintf(sum, "%s %v", stamp, caller)
-	for _, name := range slices.Sorted(maps.Keys(g.rules.Servers)) {
-		r := g.rules.Servers[name]
+	for _, name := range slices.Sorted(maps.Keys(g.law.Load().Servers)) {
+		r := g.law.Load().Servers[name]
 		// Of the lists, one that is empty is not one that is missing.
 		fmt.Fprintf(sum, " %q %t %t %t %#v %#v %v %t %t", name, r.Invalid != nil, r.Disabled, r.Quarantined,
 			r.EnabledTools, r.DisabledTools, r.Unannotated, r.HideResources, r.HidePrompts)
@@ -125,7 +143,7 @@ func (g *Gate) Tier(item *catalog.Item) catalog.Tier {
 	if item.Kind != catalog.Tool {
 		return catalog.Read
 	}
-	return item.Tier(g.rules.Servers[item.Server].Unannotated)
+	return item.Tier(g.law.Load().Servers[item.Server].Unannotated)
 }
 
 // May reports whether the caller can see and use the item.
@@ -138,7 +156,7 @@ func (g *Gate) refusal(caller auth.Caller, item *catalog.Item) *wire.Error {
 	if refusal := g.serverRefusal(item.Server); refusal != nil {
 		return refusal
 	}
-	rule := g.rules.Servers[item.Server]
+	rule := g.law.Load().Servers[item.Server]
 	switch {
 	case item.Kind == catalog.Tool && !rule.toolEnabled(item.Name):
 		return wire.Errorf(wire.CodeRefused, "tool %s of server %s is disabled by the configuration (enabled_tools, disabled_tools)", item.Name, item.Server)
@@ -154,7 +172,7 @@ func (g *Gate) refusal(caller auth.Caller, item *catalog.Item) *wire.Error {
 
 // serverRefusal says why a server cannot be used at all, nil if it can.
 func (g *Gate) serverRefusal(server string) *wire.Error {
-	rule, known := g.rules.Servers[server]
+	rule, known := g.law.Load().Servers[server]
 	switch {
 	case !known:
 		return wire.Errorf(wire.CodeRefused, "server %s is not configured", server)
@@ -234,7 +252,7 @@ func (u *Use) request() Request {
 // Explain says why a server that the catalog holds nothing of cannot be used,
 // nil if nothing forbids it. server is its name or its alias.
 func (g *Gate) Explain(server string) *wire.Error {
-	for name, rule := range g.rules.Servers {
+	for name, rule := range g.law.Load().Servers {
 		if server != "" && (server == name || server == rule.Alias) {
 			return g.serverRefusal(name)
 		}

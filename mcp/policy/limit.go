@@ -31,6 +31,14 @@ func newSlots(l Limit) *slots {
 	return &slots{limit: l, taken: make(chan struct{}, l.Concurrent), queued: make(chan struct{}, l.Queue)}
 }
 
+// under returns the same slots if they are those of the limit, else new ones.
+func (s *slots) under(l Limit) *slots {
+	if s != nil && s.limit == l {
+		return s
+	}
+	return newSlots(l)
+}
+
 // take waits for a slot within the queue's bounds.
 func (s *slots) take(ctx context.Context) bool {
 	if s == nil {
@@ -85,28 +93,30 @@ const retryAfter = 1
 // admit takes a slot of the server and one of the whole, and returns how to
 // give them back.
 func (g *Gate) admit(ctx context.Context, server string) (release func(), busy *wire.Error) {
-	own := g.perServer[server]
+	law := g.law.Load()
+	own, total := law.perServer[server], law.total
 	if !own.take(ctx) {
 		return nil, shed("server "+server, own.limit)
 	}
-	if !g.total.take(ctx) {
+	if !total.take(ctx) {
 		own.give()
-		return nil, shed("mcpproxy", g.total.limit)
+		return nil, shed("mcpproxy", total.limit)
 	}
-	return func() { g.total.give(); own.give() }, nil
+	return func() { total.give(); own.give() }, nil
 }
 
 // admitNow is admit without waiting.
 func (g *Gate) admitNow(server string) (release func(), free bool) {
-	own := g.perServer[server]
+	law := g.law.Load()
+	own, total := law.perServer[server], law.total
 	if !own.takeNow() {
 		return nil, false
 	}
-	if !g.total.takeNow() {
+	if !total.takeNow() {
 		own.give()
 		return nil, false
 	}
-	return func() { g.total.give(); own.give() }, true
+	return func() { total.give(); own.give() }, true
 }
 
 func shed(what string, l Limit) *wire.Error {

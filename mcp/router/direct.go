@@ -22,8 +22,9 @@ const manyTools = 128
 type Options struct {
 	Gate   *policy.Gate
 	Caller auth.Caller
-	// MaxName is the longest public name in bytes, 0 = by client.
-	MaxName int
+	// MaxName returns the longest public name in bytes, 0 = by client; nil is the
+	// same.
+	MaxName func() int
 	// Lists keeps rendered replies between starts; may be nil.
 	Lists Lists
 	// Warn is told of what a person should know; it must not block.
@@ -178,7 +179,11 @@ func define(item *catalog.Item, names *catalog.Names) json.RawMessage {
 }
 
 func (d *Direct) maxName(s *wire.Session) int {
-	return catalog.MaxName(s.Client().Name, d.options.MaxName)
+	longest := 0
+	if d.options.MaxName != nil {
+		longest = d.options.MaxName()
+	}
+	return catalog.MaxName(s.Client().Name, longest)
 }
 
 func (d *Direct) setLevel(s *wire.Session, params json.RawMessage) (json.RawMessage, *wire.Error) {

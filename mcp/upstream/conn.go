@@ -56,6 +56,7 @@ type pendingCall struct {
 	done    func(json.RawMessage, error) // instead of answer, for a started call
 	timer   *time.Timer                  // of a started call
 	sign    chan struct{}                // of life: one progress notification
+	givenUp bool                         // nobody waits any more
 }
 
 func newConn(ctx context.Context, server string, owner *wire.Session, o observer) *conn {
@@ -134,16 +135,25 @@ func (c *conn) request(ctx context.Context, session *wire.Session, method string
 		// The link's own word that no answer will come.
 		return nil, fmt.Errorf("%w: %s", errDied, wire.ParseError(m.Error).Message)
 	case m.Error != nil:
-		return nil, wire.ParseError(m.Error)
+		return nil, c.failure(m.Error)
 	}
 	return m.Result, nil
+}
+
+// failure is an error that was the answer to a request.
+func (c *conn) failure(raw json.RawMessage) *wire.Error {
+	e := wire.ParseError(raw)
+	if _, hub := c.link.(*hubLink); hub && string(wire.Member(e.Data, hubMark)) == "true" {
+		return &wire.Error{Code: e.Code, Message: e.Message}
+	}
+	return e
 }
 
 // send delivers a request and returns where it is told that this failed. Over
 // HTTP it may take as long as the answer, so it does not hold the caller.
 func (c *conn) send(ctx context.Context, m outgoing) <-chan error {
 	failed := make(chan error, 1)
-	if _, quick := c.link.(*stdioLink); quick {
+	if quick(c.link) {
 		if err := c.link.Send(ctx, m); err != nil {
 			failed <- err
 		}
@@ -217,7 +227,7 @@ func (c *conn) forget(id int64) {
 func (c *conn) abandon(ctx context.Context, id int64, cause error) {
 	c.mu.Lock()
 	if call := c.pending[id]; call != nil {
-		call.token = nil
+		call.token, call.givenUp = nil, true
 		if c.owner != nil {
 			delete(c.pending, id) // only a shared connection has to know whom it still works for
 		}
@@ -266,7 +276,7 @@ func (c *conn) answered(m wire.Message) {
 	c.mu.Unlock()
 	switch {
 	case done != nil && m.Error != nil:
-		done(nil, wire.ParseError(m.Error))
+		done(nil, c.failure(m.Error))
 	case done != nil:
 		done(m.Result, nil)
 	case call.answer != nil:

@@ -1,9 +1,12 @@
 package upstream
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"mcpproxy/mcp/catalog"
@@ -92,16 +95,17 @@ const listPatience = time.Second
 
 // listing is what came of reading one list.
 type listing struct {
-	kind  catalog.Kind
-	items []*catalog.Item
-	err   error
+	kind     catalog.Kind
+	elements []json.RawMessage // as the server gave them
+	items    []*catalog.Item
+	err      error
 }
 
 // readKinds reads lists side by side. One that fails or takes long keeps none
 // of the others from being shown.
 func (s *server) readKinds(ctx context.Context, c *conn, h *hello, kinds []catalog.Kind) {
-	listCtx, cancel := context.WithTimeoutCause(ctx, s.spec.InitTimeout,
-		fmt.Errorf("no answer within %s (init_timeout)", s.spec.InitTimeout))
+	listCtx, cancel := context.WithTimeoutCause(ctx, s.spec().InitTimeout,
+		fmt.Errorf("no answer within %s (init_timeout)", s.spec().InitTimeout))
 	defer cancel()
 	results := make(chan listing, len(kinds))
 	for _, kind := range kinds {
@@ -109,7 +113,7 @@ func (s *server) readKinds(ctx context.Context, c *conn, h *hello, kinds []catal
 	}
 	late := time.NewTimer(listPatience)
 	defer late.Stop()
-	fresh := map[catalog.Kind][]*catalog.Item{}
+	fresh := map[catalog.Kind]listing{}
 	var failed []listing
 	for open, waiting := len(kinds), true; open > 0; {
 		select {
@@ -118,7 +122,7 @@ func (s *server) readKinds(ctx context.Context, c *conn, h *hello, kinds []catal
 			if l.err != nil {
 				failed = append(failed, l)
 			} else {
-				fresh[l.kind] = l.items
+				fresh[l.kind] = l
 			}
 		case <-late.C:
 			waiting = false
@@ -138,22 +142,41 @@ func (s *server) readKinds(ctx context.Context, c *conn, h *hello, kinds []catal
 	s.keep()
 }
 
+// emptyDoubt is how long to wait before a list that was full and is empty now is
+// read a second time.
+const emptyDoubt = 500 * time.Millisecond
+
+func (s *server) hasItems(kind catalog.Kind) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.catalog.Items(kind)) > 0
+}
+
 func (s *server) readKind(ctx context.Context, c *conn, h *hello, kind catalog.Kind) listing {
 	if !h.offers(kind.Capability()) {
 		return listing{kind: kind}
 	}
 	elements, warning, err := c.list(ctx, kind)
+	if err == nil && len(elements) == 0 && s.hasItems(kind) {
+		// A server that has only just started may not have all it is going to have.
+		select {
+		case <-time.After(emptyDoubt):
+			elements, warning, err = c.list(ctx, kind)
+		case <-ctx.Done():
+			err = context.Cause(ctx)
+		}
+	}
 	if err != nil {
 		return listing{kind: kind, err: err}
 	}
 	if warning != "" {
-		s.set.warn("server %s: %s", s.spec.Name, warning)
+		s.set.warn("server %s: %s", s.name, warning)
 	}
-	items, warnings := catalog.Ingest(s.spec.Name, kind, elements)
+	items, warnings := catalog.Ingest(s.name, kind, elements)
 	for _, w := range warnings {
 		s.set.warn("%s", w)
 	}
-	return listing{kind: kind, items: items}
+	return listing{kind: kind, elements: elements, items: items}
 }
 
 // listsFailed deals with lists that could not be read. Without its tools a
@@ -174,7 +197,7 @@ func (s *server) listsFailed(c *conn, failed []listing) {
 			}
 			s.mu.Unlock()
 		}
-		s.set.warn("server %s: %v", s.spec.Name, err)
+		s.set.warn("server %s: %v", s.name, err)
 	}
 	s.mu.Lock()
 	for _, l := range failed {
@@ -200,32 +223,42 @@ func (s *server) diedUnknown(c *conn) {
 	}
 	s.mu.Unlock()
 	if unknown {
-		s.set.warn("server %s: %v", s.spec.Name, c.link.Err())
+		s.set.warn("server %s: %v", s.name, c.link.Err())
 		s.set.retryLater(s)
 	}
 }
 
 // publish makes fresh lists the server's part of the catalog.
-func (s *server) publish(ctx context.Context, h *hello, lists map[catalog.Kind][]*catalog.Item) {
+func (s *server) publish(ctx context.Context, h *hello, lists map[catalog.Kind]listing) {
 	if len(lists) < len(catalog.Kinds()) {
 		s.set.Snapshot(ctx) // the other kinds may still have to come from the store
 	}
 	_, tools := lists[catalog.Tool]
 	s.mu.Lock()
-	next := blankCatalog(s.spec)
+	next := blankCatalog(*s.spec())
 	next.Known = s.known || tools
 	next.Completions = h.offers("completions")
 	next.HasResources = h.offers("resources")
 	for _, kind := range catalog.Kinds() {
-		items, fresh := lists[kind]
-		if !fresh {
-			items = s.catalog.Items(kind)
+		items := s.catalog.Items(kind)
+		if l, fresh := lists[kind]; fresh {
+			items = l.items
 		}
-		next.SetItems(kind, override(s.spec, items))
+		next.SetItems(kind, override(*s.spec(), items))
 	}
-	for kind := range lists {
+	for kind, l := range lists {
 		delete(s.unread, kind)
+		if s.hosted != nil {
+			s.elements[kind] = l.elements
+		}
 	}
+	var differ []catalog.Kind
+	for kind := range lists {
+		if !sameItems(s.catalog.Items(kind), next.Items(kind)) {
+			differ = append(differ, kind)
+		}
+	}
+	first := !s.listed
 	s.catalog, s.known, s.listed = next, next.Known, true
 	if tools {
 		s.stale, s.failures = false, 0
@@ -236,6 +269,13 @@ func (s *server) publish(ctx context.Context, h *hello, lists map[catalog.Kind][
 	s.mu.Unlock()
 	s.record()
 	s.set.publish()
+	if !first && len(differ) > 0 && s.hosted != nil && s.set.options.ListsChanged != nil {
+		s.set.options.ListsChanged(s.id, differ)
+	}
+}
+
+func sameItems(a, b []*catalog.Item) bool {
+	return slices.EqualFunc(a, b, func(a, b *catalog.Item) bool { return bytes.Equal(a.Raw, b.Raw) })
 }
 
 // keep stores what the server has, for later starts, once all of it was read.
@@ -279,9 +319,9 @@ func override(spec config.Server, items []*catalog.Item) []*catalog.Item {
 	return out
 }
 
-// restore takes what the store knows of the server itself. exact tells whether
-// that was learned for the present audience.
-func (s *server) restore(row store.Server, exact bool) {
+// restore takes what the store knows of the server itself.
+func (s *server) restore(row store.Server) {
+	exact := row.Audience == s.audience()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.remembered = true
@@ -295,11 +335,20 @@ func (s *server) restore(row store.Server, exact bool) {
 		return
 	}
 	h := &hello{capabilities: row.Capabilities}
-	next := blankCatalog(s.spec)
+	next := blankCatalog(*s.spec())
 	next.Known = true
 	next.Completions = h.offers("completions")
 	next.HasResources = h.offers("resources")
 	s.catalog, s.known, s.stale = next, true, !exact
+	s.from, s.generation = row.Key, row.Generation
+}
+
+// stored is where the store holds what the server offers, if it does and the
+// server itself has said nothing newer.
+func (s *server) stored() (store.Key, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.from, s.known && !s.listed
 }
 
 // restoreItems takes what the store knows of the server's items, unless the
@@ -311,13 +360,16 @@ func (s *server) restoreItems(items []store.Item) {
 		return
 	}
 	next := *s.catalog
+	for _, kind := range catalog.Kinds() {
+		next.SetItems(kind, nil)
+	}
 	byKind := map[catalog.Kind][]*catalog.Item{}
 	for _, item := range items {
 		kind := catalog.Kind(item.Kind)
-		byKind[kind] = append(byKind[kind], catalog.New(catalog.Ref{Server: s.spec.Name, Kind: kind, Name: item.Name}, item.Raw, nil))
+		byKind[kind] = append(byKind[kind], catalog.New(catalog.Ref{Server: s.name, Kind: kind, Name: item.Name}, item.Raw, nil))
 	}
 	for kind, list := range byKind {
-		next.SetItems(kind, override(s.spec, list))
+		next.SetItems(kind, override(*s.spec(), list))
 	}
 	s.catalog = &next
 }

@@ -14,8 +14,8 @@ const followTick = 2 * time.Second
 // in use as they are configured.
 const keepUnconfigured = 30 * 24 * time.Hour
 
-// follow carries out what other processes ask for through the store: a restart
-// of a server.
+// follow takes over what other processes wrote to the store: lists, failures,
+// and the wish that a server be restarted.
 func (s *Set) follow(ctx context.Context) {
 	select {
 	case <-s.rows:
@@ -28,7 +28,7 @@ func (s *Set) follow(ctx context.Context) {
 	}
 	tick := time.NewTicker(followTick)
 	defer tick.Stop()
-	last, _ := db.DataVersion(ctx)
+	last := int64(-1) // what was written since the rows were read may have been missed
 	pruned := false
 	for {
 		select {
@@ -38,8 +38,12 @@ func (s *Set) follow(ctx context.Context) {
 		}
 		if !pruned { // not while the first lists are read
 			pruned = true
+			var used []store.Key
+			for _, server := range s.servers() {
+				used = append(used, server.key())
+			}
 			s.save(func(ctx context.Context, tx *store.Tx) error {
-				_, err := tx.Prune(ctx, s.keys, keepUnconfigured)
+				_, err := tx.Prune(ctx, used, keepUnconfigured)
 				return err
 			})
 		}
@@ -48,28 +52,69 @@ func (s *Set) follow(ctx context.Context) {
 			continue
 		}
 		last = version
-		s.obey(ctx)
+		s.catchUp(ctx)
 	}
 }
 
-// obey restarts the servers for which that was wanted after they were started.
-func (s *Set) obey(ctx context.Context) {
-	rows, err := s.options.Store().Servers(ctx)
+// catchUp compares what is known of the servers with what the store says.
+func (s *Set) catchUp(ctx context.Context) {
+	servers := s.servers()
+	best, err := s.bestRows(ctx, servers)
 	if err != nil {
 		return
 	}
-	for _, row := range rows {
-		server := s.byName[row.Name]
-		if server == nil || row.RestartWantedAt.IsZero() {
+	var newer []*server
+	for _, server := range servers {
+		row, ok := best[server]
+		if !ok {
 			continue
 		}
-		server.mu.Lock()
-		due := server.conn != nil && row.RestartWantedAt.After(server.started)
-		server.mu.Unlock()
-		if due {
-			if err := s.Restart(ctx, row.Name); err != nil {
-				s.warn("server %s: restart: %v", row.Name, err)
+		if server.restartWanted(row) {
+			if err := s.Restart(ctx, server.id); err != nil {
+				s.warn("server %s: restart: %v", server.name, err)
 			}
+			continue
+		}
+		if server.follows(row) {
+			newer = append(newer, server)
 		}
 	}
+	if len(newer) == 0 {
+		return
+	}
+	if s.Snapshot(ctx); ctx.Err() != nil {
+		return // what was stored at the start comes first
+	}
+	s.restoreItems(ctx, newer)
+	s.publish()
+}
+
+// restartWanted reports whether somebody asked for a restart after the server's
+// process was started by this one. The hub restarts what it runs.
+func (s *server) restartWanted(row store.Server) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.conn != nil && !s.hubbed() && row.RestartWantedAt.After(s.started)
+}
+
+// follows takes over what a row says, and reports whether the items in the store
+// are newer. A server that this process runs itself says what it has itself.
+func (s *server) follows(row store.Server) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if row.AttemptedAt.After(s.attempted) && s.unconnected() {
+		// All share one backoff.
+		s.failures, s.next, s.attempted = row.Failures, row.NextAttemptAt, row.AttemptedAt
+	}
+	running := s.conn != nil && s.conn.alive() && s.spec().URL == ""
+	if running || row.ListedAt.IsZero() || row.Generation <= s.generation || row.Audience != s.audience() && !s.stale && s.known {
+		return false
+	}
+	h := &hello{capabilities: row.Capabilities}
+	next := *s.catalog
+	next.Known = true
+	next.Completions, next.HasResources = h.offers("completions"), h.offers("resources")
+	s.catalog, s.known, s.listed, s.stale = &next, true, false, row.Audience != s.audience()
+	s.from, s.generation = row.Key, row.Generation
+	return true
 }

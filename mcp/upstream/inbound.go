@@ -189,6 +189,7 @@ func (c *conn) reply(id, result json.RawMessage, failure *wire.Error) {
 
 // hello is what an upstream answered to initialize.
 type hello struct {
+	result       json.RawMessage // all of it
 	protocol     string
 	capabilities json.RawMessage
 	serverInfo   json.RawMessage
@@ -212,17 +213,26 @@ func (c *conn) initialize(ctx context.Context, version string, announced json.Ra
 	if err != nil {
 		return nil, err
 	}
-	h := &hello{capabilities: wire.Member(result, "capabilities"), serverInfo: wire.Member(result, "serverInfo")}
-	h.protocol, _ = wire.String(wire.Member(result, "protocolVersion"))
-	h.instructions, _ = wire.String(wire.Member(result, "instructions"))
-	if !slices.Contains(protocols(), h.protocol) {
-		return nil, &protocolError{answered: h.protocol}
+	h, err := parseHello(result)
+	if err != nil {
+		return nil, err
 	}
 	if l, ok := c.link.(interface{ SetProtocol(string) }); ok {
 		l.SetProtocol(h.protocol)
 	}
 	if err := c.notify(ctx, "notifications/initialized", nil); err != nil {
 		return nil, err
+	}
+	return h, nil
+}
+
+// parseHello reads the result of initialize.
+func parseHello(result json.RawMessage) (*hello, error) {
+	h := &hello{result: result, capabilities: wire.Member(result, "capabilities"), serverInfo: wire.Member(result, "serverInfo")}
+	h.protocol, _ = wire.String(wire.Member(result, "protocolVersion"))
+	h.instructions, _ = wire.String(wire.Member(result, "instructions"))
+	if !slices.Contains(protocols(), h.protocol) {
+		return nil, &protocolError{answered: h.protocol}
 	}
 	return h, nil
 }

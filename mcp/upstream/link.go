@@ -36,3 +36,12 @@ type outgoing struct {
 // per stream. during is our id of the request on whose stream the message
 // came, 0 where the transport cannot tell. It must not block.
 type receiver func(m wire.Message, during int64)
+
+// stream marks a link whose Send hands the message on without waiting for the
+// upstream.
+type stream interface{ stream() }
+
+func quick(l link) bool {
+	_, ok := l.(stream)
+	return ok
+}

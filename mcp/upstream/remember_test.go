@@ -22,7 +22,7 @@ func TestRememberedFailures(t *testing.T) {
 		{"command not found", store.Server{State: string(Unavailable), Failures: 1}, 0},
 	} {
 		s := newServer(&Set{}, config.Server{Name: "s"})
-		if s.restore(c.row, true); s.failures != c.want {
+		if s.restore(c.row); s.failures != c.want {
 			t.Errorf("%s: %d failures, want %d", c.what, s.failures, c.want)
 		}
 	}

@@ -36,11 +36,11 @@ func (e *timeoutError) Error() string {
 // returns its answer verbatim. An error of the server is returned verbatim too;
 // errors of ours have CodeUnavailable or CodeTimeout and name the server.
 func (s *Set) Do(ctx context.Context, r Request) (json.RawMessage, *wire.Error) {
-	server := s.byName[r.Server]
+	server := s.server(r.Server)
 	if server == nil {
-		return nil, wire.Errorf(wire.CodeUnavailable, "server %s is not configured or not enabled", r.Server)
+		return nil, notConfigured(r.Server)
 	}
-	if budget := server.spec.CallToolTimeout; budget > 0 {
+	if budget := server.spec().CallToolTimeout; budget > 0 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeoutCause(ctx, budget, &timeoutError{budget})
 		defer cancel()
@@ -50,7 +50,7 @@ func (s *Set) Do(ctx context.Context, r Request) (json.RawMessage, *wire.Error) 
 		if err != nil {
 			return nil, server.failure(err, "cannot be reached")
 		}
-		result, err := c.request(ctx, r.Session, r.Method, r.Params, server.spec.CallIdleTimeout)
+		result, err := c.request(ctx, r.Session, r.Method, r.Params, server.spec().CallIdleTimeout)
 		if err == nil {
 			return result, nil
 		}
@@ -71,6 +71,10 @@ func (s *Set) Do(ctx context.Context, r Request) (json.RawMessage, *wire.Error) 
 	}
 }
 
+func notConfigured(server string) *wire.Error {
+	return wire.Errorf(wire.CodeUnavailable, "server %s is not configured or not enabled", server)
+}
+
 // drop gives up a connection whose session the server has forgotten.
 func (s *server) drop(ctx context.Context, c *conn) {
 	s.mu.Lock()
@@ -85,9 +89,9 @@ func (s *server) callFailure(c *conn, method string, err error) *wire.Error {
 	var late *timeoutError
 	switch {
 	case errors.As(err, &late):
-		return wire.Errorf(wire.CodeTimeout, "server %s: %s: %v", s.spec.Name, method, late)
+		return wire.Errorf(wire.CodeTimeout, "server %s: %s: %v", s.name, method, late)
 	case errors.Is(err, errIdle):
-		return wire.Errorf(wire.CodeTimeout, "server %s: %s: no sign of life for %s (call_idle_timeout)", s.spec.Name, method, s.spec.CallIdleTimeout)
+		return wire.Errorf(wire.CodeTimeout, "server %s: %s: no sign of life for %s (call_idle_timeout)", s.name, method, s.spec().CallIdleTimeout)
 	case errors.Is(err, errDied) && !c.alive():
 		return s.failure(c.link.Err(), "ended during "+method)
 	}
@@ -98,19 +102,22 @@ func (s *server) callFailure(c *conn, method string, err error) *wire.Error {
 func (s *server) failure(err error, what string) *wire.Error {
 	var late *timeoutError
 	if errors.As(err, &late) {
-		return wire.Errorf(wire.CodeTimeout, "server %s: %v", s.spec.Name, late)
+		return wire.Errorf(wire.CodeTimeout, "server %s: %v", s.name, late)
 	}
 	s.mu.Lock()
 	state := s.state
 	s.mu.Unlock()
 	return wire.Errorf(wire.CodeUnavailable, "server %s %s (state %s): %s; see: mcpproxy logs %s",
-		s.spec.Name, what, state, s.log.clean(fmt.Sprint(err)), s.spec.Name)
+		s.name, what, state, s.log.clean(fmt.Sprint(err)), s.name)
 }
 
 // Subscribe sends updates of a resource to the session; the server is asked for
 // them once, by the first session.
 func (s *Set) Subscribe(ctx context.Context, r Request, uri string) (json.RawMessage, *wire.Error) {
-	server := s.byName[r.Server]
+	server := s.server(r.Server)
+	if server == nil {
+		return nil, notConfigured(r.Server)
+	}
 	server.mu.Lock()
 	sessions := server.subscribers[uri]
 	first := len(sessions) == 0
@@ -132,7 +139,7 @@ func (s *Set) Subscribe(ctx context.Context, r Request, uri string) (json.RawMes
 
 // Unsubscribe is the inverse of Subscribe; the server hears of the last one.
 func (s *Set) Unsubscribe(ctx context.Context, r Request, uri string) (json.RawMessage, *wire.Error) {
-	if !s.byName[r.Server].unsubscribe(uri, r.Session) {
+	if server := s.server(r.Server); server == nil || !server.unsubscribe(uri, r.Session) {
 		return json.RawMessage("{}"), nil
 	}
 	return s.Do(ctx, r)
@@ -154,18 +161,13 @@ func (s *server) unsubscribe(uri string, session *wire.Session) bool {
 }
 
 // SetLevel asks all servers, now and when they connect, for log messages of the
-// level that the sessions want.
+// level that the client wants.
 func (s *Set) SetLevel(level string) {
 	s.mu.Lock()
 	s.wanted = level
 	s.mu.Unlock()
-	for _, server := range s.servers {
-		server.mu.Lock()
-		c := server.conn
-		server.mu.Unlock()
-		if c != nil && c.alive() {
-			s.spawn(func(ctx context.Context) { server.setLevel(ctx, c, level) })
-		}
+	for _, server := range s.servers() {
+		server.wantLevel(level)
 	}
 }
 
@@ -175,23 +177,40 @@ func (s *Set) level() string {
 	return s.wanted
 }
 
+// wantLevel asks the server, now and when it connects, for log messages.
+func (s *server) wantLevel(level string) {
+	s.mu.Lock()
+	s.level = level
+	c := s.conn
+	s.mu.Unlock()
+	if c != nil && c.alive() {
+		s.set.spawn(func(ctx context.Context) { s.setLevel(ctx, c, level) })
+	}
+}
+
 // Notified takes a notification of the client to the servers it concerns; it
 // never blocks.
 func (s *Set) Notified(method string, params json.RawMessage) {
-	for _, server := range s.servers {
-		server.mu.Lock()
-		c := server.conn
-		server.mu.Unlock()
-		if c == nil || !c.alive() {
-			continue
+	for _, server := range s.servers() {
+		server.notified(method, params)
+	}
+}
+
+func (s *server) notified(method string, params json.RawMessage) {
+	s.mu.Lock()
+	c := s.conn
+	s.mu.Unlock()
+	if c == nil || !c.alive() {
+		return
+	}
+	switch method {
+	case "notifications/progress":
+		if theirs := c.clientProgress(params); theirs != nil {
+			s.set.tell(c, method, theirs)
 		}
-		switch method {
-		case "notifications/progress":
-			if theirs := c.clientProgress(params); theirs != nil {
-				s.tell(c, method, theirs)
-			}
-		case "notifications/roots/list_changed":
-			s.tell(c, method, params)
+	case "notifications/roots/list_changed":
+		if !wire.IsNull(wire.Member(s.announced(), "roots")) {
+			s.set.tell(c, method, params)
 		}
 	}
 }
@@ -200,7 +219,7 @@ func (s *Set) Notified(method string, params json.RawMessage) {
 // any answer that comes later.
 func (s *Set) tell(c *conn, method string, params json.RawMessage) {
 	// A server that is gone asks again, if it needs to, when it is back.
-	if _, quick := c.link.(*stdioLink); quick {
+	if quick(c.link) {
 		_ = c.notify(s.ctx, method, params)
 		return
 	}
@@ -220,10 +239,10 @@ type Status struct {
 
 // Status returns one entry per server, in order.
 func (s *Set) Status() []Status {
-	all := make([]Status, 0, len(s.servers))
-	for _, server := range s.servers {
+	all := make([]Status, 0, len(s.servers()))
+	for _, server := range s.servers() {
 		server.mu.Lock()
-		status := Status{Name: server.spec.Name, State: server.state, Err: server.err}
+		status := Status{Name: server.name, State: server.state, Err: server.err}
 		server.mu.Unlock()
 		if status.Err != nil {
 			status.Reason = server.log.clean(status.Err.Error())
@@ -237,8 +256,8 @@ func (s *Set) Status() []Status {
 // lists and returns their status; it is for commands that are about servers.
 func (s *Set) Introduce(ctx context.Context, names ...string) []Status {
 	var all sync.WaitGroup
-	for _, server := range s.servers {
-		if len(names) > 0 && !slices.Contains(names, server.spec.Name) {
+	for _, server := range s.servers() {
+		if len(names) > 0 && !slices.Contains(names, server.name) {
 			continue
 		}
 		all.Go(func() {
@@ -260,7 +279,10 @@ func (s *Set) Introduce(ctx context.Context, names ...string) []Status {
 
 // Restart stops a server and connects it again.
 func (s *Set) Restart(ctx context.Context, name string) error {
-	server := s.byName[name]
+	server := s.server(name)
+	if server == nil {
+		return notConfigured(name)
+	}
 	server.stop(ctx)
 	server.mu.Lock()
 	server.failures = 0
@@ -270,4 +292,4 @@ func (s *Set) Restart(ctx context.Context, name string) error {
 }
 
 // Names returns the names of all servers of the Set, sorted.
-func (s *Set) Names() []string { return slices.Sorted(maps.Keys(s.byName)) }
+func (s *Set) Names() []string { return slices.Sorted(maps.Keys(s.roster.Load().byID)) }

@@ -15,6 +15,7 @@ import (
 // methods call it where it was forgotten.
 func (s *Set) Load() {
 	s.loading.Do(func() {
+		s.begun.Store(true)
 		if !s.spawn(s.loadRows) {
 			close(s.rows)
 		}
@@ -37,35 +38,81 @@ func (s *Set) await(ctx context.Context) bool {
 // the larger part, and a list may have been rendered before.
 func (s *Set) loadRows(ctx context.Context) {
 	defer close(s.rows)
-	rows, err := s.options.Store().Servers(ctx)
+	best, err := s.bestRows(ctx, s.servers())
 	if err != nil {
 		s.warn("store: %v; servers are asked instead", err)
 		return
 	}
-	audience := s.audience()
-	best := map[string]store.Server{}
-	for _, row := range rows {
-		server := s.byName[row.Name]
-		if server == nil || row.Fingerprint != server.fingerprint {
-			continue
-		}
-		if old, ok := best[row.Name]; !ok || better(row, old, audience) {
-			best[row.Name] = row
-		}
-	}
 	sum := sha256.New()
-	for _, server := range s.servers {
-		row, ok := best[server.spec.Name]
+	for _, server := range s.servers() {
+		row, ok := best[server]
 		if !ok {
 			// It has nothing to show, and says so itself when that changes.
-			fmt.Fprintf(sum, "%q\n", server.spec.Name)
+			fmt.Fprintf(sum, "%q\n", server.name)
 			continue
 		}
-		server.restore(row, row.Audience == audience)
-		s.keys = append(s.keys, row.Key)
-		fmt.Fprintf(sum, "%q %q %q %q %d %v\n", row.Name, server.spec.Alias, row.Fingerprint, row.Audience, row.Generation, server.spec.ToolOverrides)
+		server.restore(row)
+		fmt.Fprintf(sum, "%q %q %q %q %d %v\n", row.Name, server.spec().Alias, row.Fingerprint, row.Audience, row.Generation, server.spec().ToolOverrides)
 	}
 	s.stamp = hex.EncodeToString(sum.Sum(nil))
+}
+
+// bestRows are the rows of the store that tell most of these servers as they are
+// configured now.
+func (s *Set) bestRows(ctx context.Context, servers []*server) (map[*server]store.Server, error) {
+	rows, err := s.options.Store().Servers(ctx)
+	if err != nil {
+		return nil, err
+	}
+	best := map[*server]store.Server{}
+	for _, server := range servers {
+		for _, row := range rows {
+			if row.Name != server.name || row.Fingerprint != server.fingerprint {
+				continue
+			}
+			if old, ok := best[server]; !ok || better(row, old, server.audience()) {
+				best[server] = row
+			}
+		}
+	}
+	return best, nil
+}
+
+// restoreFresh gives servers that were just added what the store knows of them.
+func (s *Set) restoreFresh(ctx context.Context, fresh []*server) {
+	if !s.begun.Load() || !s.await(ctx) {
+		return // they are read with all others
+	}
+	best, err := s.bestRows(ctx, fresh)
+	if err != nil {
+		return // the servers are asked instead
+	}
+	for server, row := range best {
+		server.restore(row)
+	}
+	s.restoreItems(ctx, fresh)
+}
+
+// restoreItems gives servers the items that the store holds of them.
+func (s *Set) restoreItems(ctx context.Context, servers []*server) {
+	var keys []store.Key
+	for _, server := range servers {
+		if key, ok := server.stored(); ok {
+			keys = append(keys, key)
+		}
+	}
+	items, err := s.options.Store().Items(ctx, keys)
+	if err != nil {
+		s.warn("store: %v; servers are asked instead", err)
+		return
+	}
+	byServer := map[string][]store.Item{}
+	for _, item := range items {
+		byServer[item.Key.Name] = append(byServer[item.Key.Name], item)
+	}
+	for _, server := range servers {
+		server.restoreItems(byServer[server.name])
+	}
 }
 
 // Stamp names what the store holds of all servers and how the configuration
@@ -80,18 +127,7 @@ func (s *Set) Stamp(ctx context.Context) string {
 
 // loadItems gives the servers the items that the store holds of them.
 func (s *Set) loadItems(ctx context.Context) {
-	items, err := s.options.Store().Items(ctx, s.keys)
-	if err != nil {
-		s.warn("store: %v; servers are asked instead", err)
-		return
-	}
-	byServer := map[string][]store.Item{}
-	for _, item := range items {
-		byServer[item.Key.Name] = append(byServer[item.Key.Name], item)
-	}
-	for _, server := range s.servers {
-		server.restoreItems(byServer[server.spec.Name])
-	}
+	s.restoreItems(ctx, s.servers())
 	s.assemble()
 }
 
@@ -115,7 +151,7 @@ const listsFirst = 300 * time.Millisecond
 func (s *server) introduce() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.known && !s.stale {
+	if s.retired || s.known && !s.stale {
 		return false
 	}
 	if s.unconnected() {
@@ -171,7 +207,7 @@ func (s *server) retryIn(first bool) (wait time.Duration, ok bool) {
 		return 0, false
 	}
 	s.retrying = false
-	if s.next.IsZero() || s.known && !s.stale || !s.unconnected() {
+	if s.retired || s.next.IsZero() || s.known && !s.stale && !s.lost || !s.unconnected() {
 		return 0, false
 	}
 	if wait = s.next.Sub(s.set.options.Now()); wait <= 0 {

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"mcpproxy/mcp/catalog"
@@ -41,11 +42,19 @@ const (
 // server is one configured upstream.
 type server struct {
 	set         *Set
-	spec        config.Server
+	id          string // in the Set
+	name        string // as configured
+	settings    atomic.Pointer[config.Server]
 	fingerprint string
+	shared      bool   // its process serves all clients, if there is a hub
+	hosted      *Entry // what to run for others; nil for a configured server
 	log         *serverLog
+	predecessor *server       // had the same id and is to be gone first; may be nil
+	gone        chan struct{} // retired and stopped
+	adjusted    chan struct{} // holds one: settings have changed
 
 	mu          sync.Mutex
+	retired     bool
 	state       State
 	err         error
 	conn        *conn
@@ -56,18 +65,24 @@ type server struct {
 	attempted   time.Time
 	next        time.Time // of an automatic attempt
 	retrying    bool      // somebody waits for it
+	lost        bool      // given up while it was in use; it is tried again
 	catalog     *catalog.Server
-	known       bool // its lists were read once, now or in an earlier process
-	listed      bool // its lists were read by this process
-	stale       bool // what is known was learned for another audience
+	known       bool      // its lists were read once, now or in an earlier process
+	listed      bool      // its lists were read by this process
+	stale       bool      // what is known was learned for another audience
+	from        store.Key // where the store holds what is known
+	generation  int64     // of that
+	level       string    // of log messages that sessions want
+	users       int       // sessions of a hosted server
 	dirty       map[catalog.Kind]bool
 	refreshing  bool
-	lastRead    time.Time                         // of lists
-	listGap     time.Duration                     // to the next reading
-	unread      map[catalog.Kind]bool             // lists that were asked for in vain
-	subscribers map[string]map[*wire.Session]bool // by URI
-	remembered  bool                              // the store knows of an attempt
-	modern      bool                              // speaks only 2026-07-28
+	lastRead    time.Time                          // of lists
+	listGap     time.Duration                      // to the next reading
+	unread      map[catalog.Kind]bool              // lists that were asked for in vain
+	elements    map[catalog.Kind][]json.RawMessage // lists of a hosted server as it gave them
+	subscribers map[string]map[*wire.Session]bool  // by URI
+	remembered  bool                               // the store knows of an attempt
+	modern      bool                               // speaks only 2026-07-28
 
 	settled     chan struct{} // lists were read, or could not be
 	settledOnce func()
@@ -82,17 +97,26 @@ type attempt struct {
 
 func newServer(set *Set, spec config.Server) *server {
 	s := &server{
-		set: set, spec: spec, fingerprint: spec.Fingerprint(), state: Idle,
+		set: set, id: spec.Name, name: spec.Name, fingerprint: spec.Fingerprint(), state: Idle,
 		log:         newServerLog(set.options.LogDir, spec.Name, set.options.Now),
 		catalog:     blankCatalog(spec),
+		gone:        make(chan struct{}),
+		adjusted:    make(chan struct{}, 1),
 		dirty:       map[catalog.Kind]bool{},
 		unread:      map[catalog.Kind]bool{},
+		elements:    map[catalog.Kind][]json.RawMessage{},
 		subscribers: map[string]map[*wire.Session]bool{},
 		settled:     make(chan struct{}),
+		level:       set.level(),
 	}
+	s.settings.Store(&spec)
+	s.shared = set.options.Shared != nil && set.options.Shared(spec)
 	s.settledOnce = sync.OnceFunc(func() { close(s.settled) })
 	return s
 }
+
+// spec is the server's entry as it is now; its connection never changes.
+func (s *server) spec() *config.Server { return s.settings.Load() }
 
 func blankCatalog(spec config.Server) *catalog.Server {
 	c := &catalog.Server{Name: spec.Name, Prefix: spec.Name}
@@ -129,6 +153,9 @@ func (s *server) connected(ctx context.Context) (*conn, error) {
 
 // tooSoon returns the last error where another attempt would tell nothing new.
 func (s *server) tooSoon() error {
+	if s.retired {
+		return errRetired
+	}
 	if s.failures == 0 {
 		return nil
 	}
@@ -148,7 +175,7 @@ func permanent(err error) bool {
 	var reference *config.ReferenceError
 	var protocol *protocolError
 	return errors.As(err, &command) || errors.As(err, &reference) || errors.As(err, &protocol) ||
-		errors.Is(err, errUnauthorized) || errors.Is(err, errModern) || errors.Is(err, errIsolation)
+		errors.Is(err, errUnauthorized) || errors.Is(err, errRefusedForGood) || errors.Is(err, errModern) || errors.Is(err, errIsolation)
 }
 
 // begin starts an attempt; it is called with the lock held.
@@ -170,13 +197,14 @@ func (s *server) try(ctx context.Context, a *attempt, old *conn) {
 		// There is never a second process beside one that is on its way out.
 		_ = old.close(ctx)
 	}
-	startCtx, cancel := context.WithTimeoutCause(ctx, s.spec.InitTimeout,
-		fmt.Errorf("not connected within %s (init_timeout)", s.spec.InitTimeout))
+	s.waitForPredecessor(ctx)
+	startCtx, cancel := context.WithTimeoutCause(ctx, s.spec().InitTimeout,
+		fmt.Errorf("not connected within %s (init_timeout)", s.spec().InitTimeout))
 	c, h, err := s.open(startCtx)
 	cancel()
 	s.mu.Lock()
-	if err == nil && ctx.Err() != nil {
-		// The Set is being closed, which has not seen this connection.
+	if err == nil && (ctx.Err() != nil || s.retired) {
+		// Whoever stops the server has not seen this connection.
 		s.mu.Unlock()
 		err = errors.Join(errClosed, c.close(context.WithoutCancel(ctx)))
 		c = nil
@@ -186,21 +214,21 @@ func (s *server) try(ctx context.Context, a *attempt, old *conn) {
 	a.conn, a.err = c, err
 	switch {
 	case err == nil:
-		s.conn, s.hello, s.state, s.err, s.modern = c, h, Ready, nil, false
+		s.conn, s.hello, s.state, s.err, s.modern, s.lost = c, h, Ready, nil, false, false
 		if s.known {
 			s.failures = 0 // else when it has said what it has
 		}
 		s.started = s.set.options.Now()
 		s.lastRead = time.Time{} // what this connection offers is read at once
-	case ctx.Err() != nil:
-		s.state = Idle // the Set was closed, which says nothing about the server
+	case ctx.Err() != nil || s.retired:
+		s.state = Idle // stopped, which says nothing about the server
 	default:
 		s.failed(err)
 	}
 	s.mu.Unlock()
 	if err != nil {
 		// Before anybody who waits goes on and perhaps closes the Set.
-		s.set.warn("server %s: %v", s.spec.Name, err)
+		s.set.warn("server %s: %v", s.name, err)
 	}
 	close(a.done)
 	s.record()
@@ -210,6 +238,7 @@ func (s *server) try(ctx context.Context, a *attempt, old *conn) {
 		return
 	}
 	s.set.spawn(func(ctx context.Context) { s.watch(ctx, c) })
+	s.set.spawn(func(ctx context.Context) { s.tend(ctx, c) })
 	s.refresh(catalog.Kinds()...)
 	s.greet(ctx, c)
 }
@@ -234,11 +263,12 @@ var (
 	errIsolation = errors.New("isolation in a container is not supported in this version; remove isolation.enabled to run it without")
 	errModern    = errors.New("the server speaks only protocol 2026-07-28, which is not supported in this version")
 	errClosed    = errors.New("shutting down")
+	errRetired   = errors.New("it was removed from the configuration, or configured anew")
 )
 
 // open connects and does the handshake.
 func (s *server) open(ctx context.Context) (*conn, *hello, error) {
-	resolved, err := s.spec.Resolve(s.set.options.Env)
+	resolved, err := s.resolve()
 	if err != nil {
 		return nil, nil, err
 	}
@@ -246,23 +276,55 @@ func (s *server) open(ctx context.Context) (*conn, *hello, error) {
 		return nil, nil, errIsolation
 	}
 	s.log.mask(resolved.Secrets)
-	c := newConn(s.set.ctx, s.spec.Name, s.set.options.Session, s)
-	if resolved.URL != "" {
-		c.link, err = dialHTTP(ctx, httpOptions{
-			URL: resolved.URL, Protocol: s.spec.Protocol, Headers: resolved.Headers,
-			Environ: s.set.options.Env.Environ, Secrets: resolved.Secrets, MaxFrame: s.set.options.MaxFrame,
-			Report: func(text string) { s.log.line("http", []byte(text)) },
-		}, c.receive)
-	} else {
-		c.link, err = startStdio(stdioOptions{
-			Command: resolved.Command, Args: resolved.Args, Env: resolved.Env, Dir: resolved.Dir,
-			MaxFrame: s.set.options.MaxFrame, Log: s.log,
-			Spawner: s.set.spawner, Guard: s.set.guard, Garbage: c.garbage,
-		}, c.receive)
+	if s.shared && s.set.options.Hub != nil {
+		socket, err := s.set.options.Hub(ctx)
+		if err != nil {
+			return nil, nil, err
+		}
+		if socket != nil {
+			return s.openShared(ctx, socket, resolved)
+		}
 	}
+	if resolved.URL != "" {
+		return s.openHTTP(ctx, resolved)
+	}
+	leave, err := s.set.cold.enter(ctx, resolved.Command, resolved.Args)
 	if err != nil {
-		c.cancel()
 		return nil, nil, err
+	}
+	c, h, err := s.openChild(ctx, resolved)
+	leave(err == nil)
+	return c, h, err
+}
+
+func (s *server) openHTTP(ctx context.Context, resolved config.Resolved) (*conn, *hello, error) {
+	c := newConn(s.set.ctx, s.id, s.owner(), s)
+	var err error
+	c.link, err = dialHTTP(ctx, httpOptions{
+		URL: resolved.URL, Protocol: s.spec().Protocol, Headers: resolved.Headers,
+		Environ: s.set.options.Env.Environ, Secrets: resolved.Secrets, MaxFrame: s.set.options.MaxFrame,
+		Report: func(text string) { s.log.line("http", []byte(text)) },
+	}, c.receive)
+	return s.greeted(ctx, c, err)
+}
+
+func (s *server) openChild(ctx context.Context, resolved config.Resolved) (*conn, *hello, error) {
+	c := newConn(s.set.ctx, s.id, s.owner(), s)
+	var err error
+	c.link, err = startStdio(stdioOptions{
+		Command: resolved.Command, Args: resolved.Args, Env: resolved.Env, Dir: resolved.Dir,
+		MaxFrame: s.set.options.MaxFrame, Log: s.log,
+		Spawner: s.set.spawner, Guard: s.set.guard, Garbage: c.garbage,
+	}, c.receive)
+	return s.greeted(ctx, c, err)
+}
+
+// greeted is the end of open: the handshake, or the end of the connection.
+// failed tells that there is no link.
+func (s *server) greeted(ctx context.Context, c *conn, failed error) (*conn, *hello, error) {
+	if failed != nil {
+		c.cancel()
+		return nil, nil, failed
 	}
 	h, err := s.handshake(ctx, c)
 	if err != nil {
@@ -272,8 +334,66 @@ func (s *server) open(ctx context.Context) (*conn, *hello, error) {
 	return c, h, nil
 }
 
+// resolve finds the values of all references.
+func (s *server) resolve() (config.Resolved, error) {
+	if s.hosted != nil {
+		return s.hosted.resolved(), nil
+	}
+	if s.shared {
+		return s.spec().ResolveShared(s.set.options.Env)
+	}
+	return s.spec().Resolve(s.set.options.Env)
+}
+
+// owner is the session that all which the server says of itself goes to; a
+// hosted server has several.
+func (s *server) owner() *wire.Session {
+	if s.hosted != nil {
+		return nil
+	}
+	return s.set.options.Session
+}
+
+// announced are the capabilities that the server sees: the client's, and of
+// those for a shared one only what can be brought back to the client whose call
+// caused it.
+func (s *server) announced() json.RawMessage {
+	if s.hosted != nil {
+		return s.hosted.Announced
+	}
+	none := json.RawMessage("{}")
+	if s.set.options.Session == nil {
+		return none
+	}
+	theirs := s.set.options.Session.Client().Capabilities
+	if len(theirs) == 0 || theirs[0] != '{' {
+		return none
+	}
+	if !s.shared {
+		return theirs
+	}
+	for _, capability := range []string{"sampling", "elicitation"} {
+		if value := wire.Member(theirs, capability); !wire.IsNull(value) {
+			none = wire.SetMember(none, value, capability)
+		}
+	}
+	return none
+}
+
+func (s *server) audience() string { return audience(s.announced()) }
+
+// hubbed reports whether the hub runs the server's process; it is called with
+// the lock held.
+func (s *server) hubbed() bool {
+	if s.conn == nil {
+		return false
+	}
+	_, ok := s.conn.link.(*hubLink)
+	return ok
+}
+
 func (s *server) handshake(ctx context.Context, c *conn) (*hello, error) {
-	h, err := c.initialize(ctx, s.set.options.Version, s.set.announced())
+	h, err := c.initialize(ctx, s.set.options.Version, s.announced())
 	if err == nil {
 		return h, nil
 	}
@@ -333,7 +453,10 @@ func (s *server) watch(ctx context.Context, c *conn) {
 
 // greet tells a fresh connection what sessions asked for before.
 func (s *server) greet(ctx context.Context, c *conn) {
-	if level := s.set.level(); level != "" {
+	s.mu.Lock()
+	level := s.level
+	s.mu.Unlock()
+	if level != "" {
 		s.setLevel(ctx, c, level)
 	}
 	s.mu.Lock()
@@ -343,8 +466,8 @@ func (s *server) greet(ctx context.Context, c *conn) {
 	}
 	s.mu.Unlock()
 	for _, uri := range uris {
-		if _, err := c.request(ctx, nil, "resources/subscribe", uriParams(uri), s.spec.InitTimeout); err != nil {
-			s.set.warn("server %s: subscribe to %s again: %v", s.spec.Name, uri, err)
+		if _, err := c.request(ctx, nil, "resources/subscribe", uriParams(uri), s.spec().InitTimeout); err != nil {
+			s.set.warn("server %s: subscribe to %s again: %v", s.name, uri, err)
 		}
 	}
 }
@@ -357,8 +480,8 @@ func (s *server) setLevel(ctx context.Context, c *conn, level string) {
 		return
 	}
 	params := append(append(json.RawMessage(`{"level":`), wire.Quote(level)...), '}')
-	if _, err := c.request(ctx, nil, "logging/setLevel", params, s.spec.InitTimeout); err != nil {
-		s.set.warn("server %s: logging/setLevel: %v", s.spec.Name, err)
+	if _, err := c.request(ctx, nil, "logging/setLevel", params, s.spec().InitTimeout); err != nil {
+		s.set.warn("server %s: logging/setLevel: %v", s.name, err)
 	}
 }
 
@@ -414,6 +537,14 @@ func (s *server) stop(ctx context.Context) {
 // for the store.
 func (s *server) record() {
 	s.mu.Lock()
+	if s.hubbed() {
+		s.mu.Unlock()
+		return // the hub does
+	}
+	if s.hosted == nil {
+		s.users = 1
+	}
+	process := store.Process{Instance: s.set.options.Instance, Key: s.key(), PID: s.pid(), Users: s.users, StartedAt: s.started}
 	row := store.Server{
 		Key: s.key(), State: string(s.state), Failures: s.failures,
 		AttemptedAt: s.attempted, NextAttemptAt: s.next, Era: "legacy",
@@ -429,11 +560,32 @@ func (s *server) record() {
 		row.ConnectedAt = s.started
 	}
 	s.mu.Unlock()
-	s.set.save(func(ctx context.Context, tx *store.Tx) error { return tx.PutServer(ctx, row) })
+	s.set.save(func(ctx context.Context, tx *store.Tx) error {
+		err := tx.PutServer(ctx, row)
+		switch {
+		case err != nil || process.Instance == "":
+			return err
+		case process.PID == 0:
+			return tx.RemoveProcess(ctx, process.Instance, process.Key)
+		}
+		return tx.PutProcess(ctx, process)
+	})
+}
+
+// pid is that of the running child, 0 where there is none; it is called with the
+// lock held.
+func (s *server) pid() int {
+	if s.conn == nil || !s.conn.alive() {
+		return 0
+	}
+	if l, ok := s.conn.link.(*stdioLink); ok {
+		return l.cmd.Process.Pid
+	}
+	return 0
 }
 
 func (s *server) key() store.Key {
-	return store.Key{Name: s.spec.Name, Fingerprint: s.fingerprint, Audience: s.set.audience()}
+	return store.Key{Name: s.name, Fingerprint: s.fingerprint, Audience: s.audience()}
 }
 
 // audience names what is announced to upstreams, for the store.

@@ -2,8 +2,8 @@ package upstream
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
+	"net"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -21,10 +21,23 @@ const settleBudget = 2500 * time.Millisecond
 // Options say what a Set is made of.
 type Options struct {
 	// Servers in the order of the configuration, without those that must not or
-	// cannot run.
+	// cannot run. Apply changes them.
 	Servers []config.Server
 	// Env resolves references.
 	Env config.Env
+	// Shared tells whether a server's process serves all clients, through the
+	// hub; nil if none does.
+	Shared func(config.Server) bool
+	// Hub connects to the hub, which is started if there is none. It returns
+	// neither a connection nor an error where no hub is possible; the server is
+	// then private.
+	Hub func(ctx context.Context) (net.Conn, error)
+	// Joined is told the hub's id when a session with it has begun; may be nil. It
+	// must not block.
+	Joined func(hub string)
+	// Instance names this process in the store; "" for one that is not listed
+	// there.
+	Instance string
 	// Session is the client that a private Set works for; nil for a Set that
 	// works for commands.
 	Session *wire.Session
@@ -33,6 +46,9 @@ type Options struct {
 	Store func() *store.DB
 	// LogDir takes one log file per server; "" for none.
 	LogDir string
+	// StartDir takes the files by which processes that start the same package for
+	// the first time wait for each other; "" for none.
+	StartDir string
 	// Guard is the command line of the guard process (RunGuard); empty for none.
 	Guard []string
 	// Version of this program, told to upstreams.
@@ -43,29 +59,34 @@ type Options struct {
 	Warn func(text string)
 	// Changed is called after the catalog has changed. It must not block.
 	Changed func()
-	Now     func() time.Time
+	// ListsChanged is told which lists of a hosted server are no longer what
+	// they were. It must not block.
+	ListsChanged func(id string, kinds []catalog.Kind)
+	Now          func() time.Time
 }
 
 // Set is one connection per configured server. Servers are started when they
 // are needed; what they offer is known from the store before that.
 type Set struct {
 	options Options
-	servers []*server
-	byName  map[string]*server
+	roster  atomic.Pointer[roster]
 	spawner *spawner
+	cold    *coldStarts
 	guard   *guard
 
 	ctx    context.Context
 	cancel context.CancelCauseFunc
 
 	loading    sync.Once
+	begun      atomic.Bool   // loading is under way or done
 	rows       chan struct{} // the store's rows are read
 	stamp      string        // of what the rows say; set before rows is closed
-	keys       []store.Key   // whose items are to be read; likewise
 	items      sync.Once
 	assembling sync.Mutex
 	snapshot   atomic.Pointer[catalog.Snapshot]
 	changed    atomic.Bool // a server said what the store did not know at the start
+
+	applying sync.Mutex // held by whoever changes the roster
 
 	mu       sync.Mutex
 	closed   bool
@@ -79,17 +100,18 @@ type Set struct {
 // bounds the life of all that the Set starts, but only Close ends it in order.
 func Open(ctx context.Context, options Options) *Set {
 	s := &Set{
-		options: options, byName: map[string]*server{},
-		rows: make(chan struct{}), warned: map[string]bool{},
+		options: options,
+		rows:    make(chan struct{}), warned: map[string]bool{},
 		spawner: newSpawner(),
+		cold:    newColdStarts(options.StartDir),
 	}
 	s.guard = newGuard(options.Guard, func(err error) { s.warn("%v; servers could outlive this process if it is killed", err) })
 	s.ctx, s.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
+	first := newRoster()
 	for _, spec := range options.Servers {
-		server := newServer(s, spec)
-		s.servers = append(s.servers, server)
-		s.byName[spec.Name] = server
+		first.add(newServer(s, spec))
 	}
+	s.roster.Store(first)
 	s.assemble()
 	return s
 }
@@ -116,7 +138,7 @@ const maxWarned = 1000
 // warn reports each text once.
 func (s *Set) warn(format string, args ...any) {
 	text := fmt.Sprintf(format, args...)
-	for _, server := range s.servers {
+	for _, server := range s.servers() {
 		text = server.log.clean(text)
 	}
 	s.mu.Lock()
@@ -130,18 +152,6 @@ func (s *Set) warn(format string, args ...any) {
 		s.options.Warn(text)
 	}
 }
-
-// announced are the capabilities that upstreams see: exactly the client's.
-func (s *Set) announced() json.RawMessage {
-	if s.options.Session != nil {
-		if c := s.options.Session.Client().Capabilities; len(c) > 0 && c[0] == '{' {
-			return c
-		}
-	}
-	return json.RawMessage("{}")
-}
-
-func (s *Set) audience() string { return audience(s.announced()) }
 
 // save hands a write to the store's queue.
 func (s *Set) save(op store.Op) {
@@ -161,8 +171,8 @@ func (s *Set) publish() {
 func (s *Set) assemble() {
 	s.assembling.Lock()
 	defer s.assembling.Unlock()
-	parts := make([]*catalog.Server, len(s.servers))
-	for i, server := range s.servers {
+	parts := make([]*catalog.Server, len(s.servers()))
+	for i, server := range s.servers() {
 		server.mu.Lock()
 		parts[i] = server.catalog
 		server.mu.Unlock()
@@ -196,7 +206,7 @@ func (s *Set) Settle(ctx context.Context) {
 	s.mu.Unlock()
 	defer budget.Stop()
 	var waitFor []*server
-	for _, server := range s.servers {
+	for _, server := range s.servers() {
 		if server.introduce() {
 			waitFor = append(waitFor, server)
 		}
@@ -219,14 +229,10 @@ func (s *Set) Close(ctx context.Context) {
 	s.closed = true
 	s.mu.Unlock()
 	s.cancel(errClosed)
-	var stops sync.WaitGroup
-	for _, server := range s.servers {
-		stops.Go(func() { server.stop(context.WithoutCancel(ctx)) })
-	}
-	stops.Wait()
+	s.stopAll(context.WithoutCancel(ctx))
 	// A task may be telling a client that does not read that its call has ended.
 	waitAtMost(&s.tasks, eofGrace+termGrace+killGrace)
-	for _, server := range s.servers {
+	for _, server := range s.servers() {
 		server.log.close()
 	}
 	s.guard.close()

@@ -14,8 +14,8 @@ import (
 // an idle budget. Otherwise it does nothing and reports false. done is called
 // once, by the goroutine that read the answer; cancel gives the call up.
 func (s *Set) Start(r Request, done func(json.RawMessage, *wire.Error)) (cancel func(cause error), started bool) {
-	server := s.byName[r.Server]
-	if server == nil || server.spec.CallIdleTimeout > 0 {
+	server := s.server(r.Server)
+	if server == nil || server.spec().CallIdleTimeout > 0 {
 		return nil, false
 	}
 	server.mu.Lock()
@@ -24,7 +24,7 @@ func (s *Set) Start(r Request, done func(json.RawMessage, *wire.Error)) (cancel 
 	if c == nil || !c.alive() {
 		return nil, false
 	}
-	return c.start(r, server.spec.CallToolTimeout, func(result json.RawMessage, err error) {
+	return c.start(r, server.spec().CallToolTimeout, func(result json.RawMessage, err error) {
 		theirs := new(wire.Error)
 		switch {
 		case err == nil:
@@ -41,8 +41,7 @@ func (s *Set) Start(r Request, done func(json.RawMessage, *wire.Error)) (cancel 
 // start sends a request whose answer is given to done; see request for the
 // errors. budget limits the time, 0 for no limit.
 func (c *conn) start(r Request, budget time.Duration, done func(json.RawMessage, error)) (cancel func(cause error), started bool) {
-	link, ok := c.link.(*stdioLink)
-	if !ok {
+	if !quick(c.link) {
 		return nil, false
 	}
 	call := &pendingCall{session: r.Session, done: done}
@@ -62,7 +61,7 @@ func (c *conn) start(r Request, budget time.Duration, done func(json.RawMessage,
 	if wantsProgress {
 		params = wire.SetMember(params, strconv.AppendInt(nil, id, 10), "_meta", "progressToken")
 	}
-	err := link.Send(c.ctx, outgoing{Frame: wire.Request(id, r.Method, params), ID: id, Method: r.Method})
+	err := c.link.Send(c.ctx, outgoing{Frame: wire.Request(id, r.Method, params), ID: id, Method: r.Method})
 	if err != nil {
 		if c.takeDone(id) != nil {
 			c.forget(id)

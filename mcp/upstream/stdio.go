@@ -91,6 +91,10 @@ func startStdio(options stdioOptions, recv receiver) (*stdioLink, error) {
 	closeAll(theirs)
 	if err != nil {
 		closeAll(ours)
+		if info, missing := os.Stat(options.Dir); options.Dir != "" && (missing != nil || !info.IsDir()) {
+			// The system's own error names the command in this case.
+			return nil, fmt.Errorf("start %s: its folder %s does not exist", options.Command, options.Dir)
+		}
 		return nil, fmt.Errorf("start %s: %w", options.Command, err)
 	}
 	l := &stdioLink{
@@ -102,7 +106,7 @@ func startStdio(options stdioOptions, recv receiver) (*stdioLink, error) {
 		done:    make(chan struct{}),
 		stopped: make(chan struct{}),
 	}
-	l.out = wire.NewOutbox(pipeWriter{ours[0]})
+	l.out = wire.NewOutbox(wire.Eager(ours[0]))
 	l.guard.watch(cmd.Process.Pid)
 	l.log.started(cmd.Process.Pid)
 	l.pumps.Add(3)
@@ -208,6 +212,8 @@ func (l *stdioLink) Send(_ context.Context, m outgoing) error {
 	}
 	return err
 }
+
+func (l *stdioLink) stream() {}
 
 // Done implements link.
 func (l *stdioLink) Done() <-chan struct{} { return l.done }

@@ -117,13 +117,17 @@ func (c *Conn) Session() *Session { return c.session }
 
 // Serve answers the client until it closes its side (nil), the output breaks,
 // or ctx ends. The server is an SDK server without tools of its own; it is
-// connected before the first byte is read. Serve is called once.
+// connected before the first byte is read. Without one (nil) the router answers
+// all methods, and no initialize is waited for. Serve is called once.
 func (c *Conn) Serve(ctx context.Context, router Router, server *mcp.Server) error {
 	c.router = router
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	defer c.close()
-	if _, err := server.Connect(ctx, c, nil); err != nil {
+	if server == nil {
+		c.greeted = true
+		close(c.initialized)
+	} else if _, err := server.Connect(ctx, c, nil); err != nil {
 		return fmt.Errorf("start session: %w", err)
 	}
 	// Reading a standard stream cannot be interrupted, so it has a goroutine of

@@ -1,0 +1,213 @@
+//go:build unix
+
+package upstream
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"mcpproxy/mcp/catalog"
+	"mcpproxy/mcp/config"
+	"mcpproxy/mcp/wire"
+	"mcpproxy/store"
+)
+
+// entriesOf parses configuration entries.
+func entriesOf(t *testing.T, entries ...string) []config.Server {
+	t.Helper()
+	home := t.TempDir()
+	file := filepath.Join(home, "mcp_config.json")
+	if err := os.WriteFile(file, []byte(`{"mcpServers":[`+strings.Join(entries, ",")+`]}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	cfg, err := config.Load(config.LoadOptions{Path: file, Home: home, Dir: home, Environ: os.Environ()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return cfg.Servers
+}
+
+// awaitClaim fails the test if a claim does not come true.
+func awaitClaim(t *testing.T, what string, claim func() bool) {
+	t.Helper()
+	for end := time.Now().Add(30 * time.Second); !claim(); time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("not within 30 s: %s", what)
+		}
+	}
+}
+
+// TestApply changes the servers of a Set that runs: only what changed restarts,
+// the old process is gone before the new one is there, and what is gone from the
+// configuration cannot be called.
+func TestApply(t *testing.T) {
+	watchGoroutines(t)
+	kept, changed, removed, added := newScript(t, "kept", ""), newScript(t, "changed", ""), newScript(t, "removed", ""), newScript(t, "added", "")
+	o := open(t, kept.entry(""), changed.entry(""), removed.entry(""))
+	for _, name := range []string{"kept", "changed", "removed"} {
+		o.call(name, "fast", "")
+	}
+	o.Apply(t.Context(), entriesOf(t,
+		added.entry(""),
+		strings.Replace(changed.entry(""), `"env":{`, `"env":{"MARK":"2",`, 1),
+		kept.entry(`,"call_tool_timeout":"5m","alias":"k","tool_overrides":{"fast":{"description":"quick"}}`)))
+
+	for name, want := range map[string]string{"kept": "fast", "changed": "fast", "added": "fast", "removed": "not configured"} {
+		if got := o.call(name, "fast", ""); !strings.Contains(got, want) {
+			t.Errorf("%s: %s, want %s", name, got, want)
+		}
+	}
+	awaitClaim(t, "removed ends", func() bool { return removed.living() == 0 })
+	if n := len(kept.events("start")); n != 1 {
+		t.Errorf("kept was started %d times", n)
+	}
+	if n, living := len(changed.events("start")), changed.living(); n != 2 || living != 1 {
+		t.Errorf("changed was started %d times, %d live", n, living)
+	}
+	var order []string
+	for _, s := range o.Snapshot(t.Context()).Servers() {
+		order = append(order, s.Prefix)
+	}
+	if got := fmt.Sprint(order); got != "[added changed k]" {
+		t.Errorf("servers %s", got)
+	}
+	for _, tool := range o.Snapshot(t.Context()).Server("kept").Tools {
+		if overridden := tool.Override != nil; overridden != (tool.Name == "fast") {
+			t.Errorf("%s is overridden: %t", tool.Name, overridden)
+		}
+	}
+	o.Close(context.Background())
+	if n := kept.living() + changed.living() + added.living(); n != 0 {
+		t.Errorf("%d processes are left", n)
+	}
+}
+
+// TestApplyDuringStart takes a server away while it starts.
+func TestApplyDuringStart(t *testing.T) {
+	watchGoroutines(t)
+	s := newScript(t, "s", `"start_delay_ms":700`)
+	o := open(t, s.entry(""))
+	got := make(chan string)
+	go func() { got <- o.call("s", "fast", "") }()
+	awaitClaim(t, "it starts", func() bool { return len(s.events("start")) == 1 })
+	o.Apply(t.Context(), nil)
+	if text := <-got; !strings.Contains(text, "server s") {
+		t.Errorf("the call gave %s", text)
+	}
+	awaitClaim(t, "it ends", func() bool { return s.living() == 0 })
+}
+
+// TestProbes stops a server so that it answers nothing: three probes later it is
+// unavailable, its process is gone, and it is back when it is called.
+func TestProbes(t *testing.T) {
+	watchGoroutines(t)
+	s := newScript(t, "s", "")
+	o := open(t, s.entry(`,"health_check_interval":"5s"`))
+	o.call("s", "fast", "")
+	pid := s.events("start")[0].PID
+	if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	awaitClaim(t, "it is unavailable", func() bool { return o.status("s").State != Ready })
+	if reason := o.status("s").Reason; !strings.Contains(reason, "health probes") {
+		t.Errorf("reason %q", reason)
+	}
+	awaitClaim(t, "its process is gone", func() bool { return !alive(pid) })
+	if got := o.call("s", "fast", ""); !strings.Contains(got, "fast") {
+		t.Errorf("after that: %s", got)
+	}
+}
+
+// TestProbesSpareBusyServer counts what keeps a server from being probed.
+func TestProbesSpareBusyServer(t *testing.T) {
+	c := newConn(t.Context(), "s", nil, nil)
+	c.pending[1] = &pendingCall{}
+	if c.busy() {
+		t.Error("our own request counts as a call")
+	}
+	c.pending[2] = &pendingCall{session: wire.NewSession("c", nil)}
+	if !c.busy() {
+		t.Error("a call does not count")
+	}
+	c.pending[2].givenUp = true
+	if c.busy() {
+		t.Error("a call that nobody waits for keeps the server from being probed")
+	}
+}
+
+// TestEmptyListIsReadAgain has a server say once, after a change, that it has
+// nothing.
+func TestEmptyListIsReadAgain(t *testing.T) {
+	watchGoroutines(t)
+	s := newScript(t, "s", `"methods":{"tools/list":{"result":{"tools":[]},"times":1}}`)
+	o := open(t, s.entry(""))
+	server := o.server("s")
+	// It was full before; the stub says once that it is empty.
+	server.catalog.Tools = []*catalog.Item{catalog.New(catalog.Ref{Server: "s", Kind: catalog.Tool, Name: "old"}, json.RawMessage(`{"name":"old"}`), nil)}
+	o.call("s", "fast", "")
+	awaitClaim(t, "the list is read", func() bool { return o.Loaded().Server("s").Known })
+	if tools := o.Loaded().Server("s").Tools; len(tools) < 2 {
+		t.Errorf("%d tools", len(tools))
+	}
+}
+
+// TestFollow has a second process write what a server offers, and lists it
+// without asking the server.
+func TestFollow(t *testing.T) {
+	watchGoroutines(t)
+	s := newScript(t, "s", "")
+	db, err := store.Open(t.Context(), filepath.Join(t.TempDir(), "store.db"), store.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	other, err := store.Open(t.Context(), db.Path(), store.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := other.Close(); err != nil {
+			t.Error(err)
+		}
+		if err := db.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	servers := entriesOf(t, s.entry(""))
+	set := Open(t.Context(), Options{Servers: servers, Store: func() *store.DB { return db }, Now: time.Now})
+	defer set.Close(context.Background())
+	set.Snapshot(t.Context())
+
+	key := store.Key{Name: "s", Fingerprint: servers[0].Fingerprint()}
+	write := func(tool string) {
+		t.Helper()
+		err := other.Write(t.Context(), func(ctx context.Context, tx *store.Tx) error {
+			row := store.Server{Key: key, State: "ready", Capabilities: json.RawMessage(`{"tools":{}}`), ConnectedAt: time.Now(), ListedAt: time.Now()}
+			if err := tx.PutServer(ctx, row); err != nil {
+				return err
+			}
+			item := catalog.New(catalog.Ref{Server: "s", Kind: catalog.Tool, Name: tool}, json.RawMessage(`{"name":"`+tool+`"}`), nil)
+			_, _, err := tx.ReplaceItems(ctx, key, []store.Item{{Key: key, Kind: "tool", Name: tool, Raw: item.Raw, Hash: item.Hash()}})
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, tool := range []string{"first", "second"} {
+		write(tool)
+		awaitClaim(t, tool+" is there", func() bool {
+			tools := set.Loaded().Server("s").Tools
+			return len(tools) == 1 && tools[0].Name == tool
+		})
+	}
+	if n := len(s.events("start")); n != 0 {
+		t.Errorf("the server was started %d times", n)
+	}
+}

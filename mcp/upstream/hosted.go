@@ -1,0 +1,227 @@
+package upstream
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"time"
+
+	"mcpproxy/mcp/catalog"
+	"mcpproxy/mcp/config"
+	"mcpproxy/mcp/wire"
+)
+
+// Entry is one server as an instance hands it to the hub; nothing in it refers
+// to the surroundings of the instance. It holds secrets.
+type Entry struct {
+	Name        string `json:"name"`
+	Fingerprint string `json:"fingerprint"`
+	// Announced are the capabilities that the server is told of, a raw object.
+	Announced json.RawMessage `json:"announced"`
+
+	Command string   `json:"command"` // absolute
+	Args    []string `json:"args"`
+	Env     []string `json:"env"` // complete, NAME=VALUE
+	Dir     string   `json:"dir"`
+	Secrets []string `json:"secrets"` // to be masked
+
+	// In nanoseconds; see config.Settings.
+	InitTimeout           time.Duration `json:"init_timeout"`
+	CallToolTimeout       time.Duration `json:"call_tool_timeout"`
+	CallIdleTimeout       time.Duration `json:"call_idle_timeout"`
+	HealthCheckInterval   time.Duration `json:"health_check_interval"`
+	ToolDiscoveryInterval time.Duration `json:"tool_discovery_interval"`
+}
+
+// entry is the server as the hub gets to know it.
+func (s *server) entry(r config.Resolved) Entry {
+	spec := s.spec()
+	return Entry{
+		Name: s.name, Fingerprint: s.fingerprint, Announced: s.announced(),
+		Command: r.Command, Args: r.Args, Env: r.Env, Dir: r.Dir, Secrets: r.Secrets,
+		InitTimeout: spec.InitTimeout, CallToolTimeout: spec.CallToolTimeout, CallIdleTimeout: spec.CallIdleTimeout,
+		HealthCheckInterval: spec.HealthCheckInterval, ToolDiscoveryInterval: spec.ToolDiscoveryInterval,
+	}
+}
+
+func (e *Entry) resolved() config.Resolved {
+	return config.Resolved{Command: e.Command, Args: e.Args, Env: e.Env, Dir: e.Dir, Secrets: e.Secrets}
+}
+
+func (e *Entry) spec() config.Server {
+	s := config.Server{Name: e.Name}
+	s.InitTimeout, s.CallToolTimeout, s.CallIdleTimeout = e.InitTimeout, e.CallToolTimeout, e.CallIdleTimeout
+	s.HealthCheckInterval, s.ToolDiscoveryInterval = e.HealthCheckInterval, e.ToolDiscoveryInterval
+	return s
+}
+
+// Host adds a server under an id, for any number of sessions; nothing is
+// started. Of a server that is there already it takes over the times.
+func (s *Set) Host(id string, e Entry) {
+	s.applying.Lock()
+	defer s.applying.Unlock()
+	if there := s.server(id); there != nil {
+		there.adjust(e.spec())
+		return
+	}
+	old := s.roster.Load()
+	next := newRoster()
+	for _, server := range old.list {
+		next.add(server)
+	}
+	n := newServer(s, e.spec())
+	n.id, n.hosted, n.fingerprint = id, &e, e.Fingerprint
+	n.log.mask(e.Secrets)
+	next.add(n)
+	s.roster.Store(next)
+}
+
+// Drop stops and forgets a hosted server; it returns when its process is gone.
+func (s *Set) Drop(ctx context.Context, id string) {
+	s.applying.Lock()
+	old := s.roster.Load()
+	next := newRoster()
+	for _, server := range old.list {
+		if server.id != id {
+			next.add(server)
+		}
+	}
+	s.roster.Store(next)
+	s.applying.Unlock()
+	gone := old.byID[id]
+	if gone == nil {
+		return
+	}
+	gone.retire()
+	select {
+	case <-gone.gone:
+	case <-ctx.Done():
+	}
+}
+
+// Hello is what a hosted server answered to initialize.
+type Hello struct {
+	Result json.RawMessage
+	PID    int
+}
+
+// Connect starts a hosted server if it does not run.
+func (s *Set) Connect(ctx context.Context, id string) (Hello, error) {
+	server := s.server(id)
+	if server == nil {
+		return Hello{}, errRetired
+	}
+	if _, err := server.connected(ctx); err != nil {
+		return Hello{}, err
+	}
+	server.mu.Lock()
+	defer server.mu.Unlock()
+	return Hello{Result: server.hello.result, PID: server.pid()}, nil
+}
+
+// Permanent reports whether an error of Connect stays until somebody changes
+// something.
+func Permanent(err error) bool { return permanent(err) }
+
+// Listed returns the raw elements of a list as a hosted server last gave it; it
+// waits for the first reading.
+func (s *Set) Listed(ctx context.Context, id string, kind catalog.Kind) ([]json.RawMessage, error) {
+	server := s.server(id)
+	if server == nil {
+		return nil, errRetired
+	}
+	if _, err := server.connected(ctx); err != nil {
+		return nil, err
+	}
+	select {
+	case <-server.settled:
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+	server.mu.Lock()
+	defer server.mu.Unlock()
+	if server.unread[kind] || !server.catalog.Known {
+		return nil, fmt.Errorf("%s could not be read", kind.ListMethod())
+	}
+	return server.elements[kind], nil
+}
+
+// Repeatable reports whether a hosted server says of its tool that calling it
+// again does no harm.
+func (s *Set) Repeatable(id, tool string) bool {
+	server := s.server(id)
+	if server == nil {
+		return false
+	}
+	server.mu.Lock()
+	defer server.mu.Unlock()
+	at := slices.IndexFunc(server.catalog.Tools, func(i *catalog.Item) bool { return i.Name == tool })
+	return at >= 0 && server.catalog.Tools[at].Repeatable()
+}
+
+// SetLevelOf asks a hosted server for log messages of that level and above.
+func (s *Set) SetLevelOf(id, level string) {
+	if server := s.server(id); server != nil {
+		server.wantLevel(level)
+	}
+}
+
+// NotifiedBy takes a notification of a session to its hosted server; it never
+// blocks.
+func (s *Set) NotifiedBy(id, method string, params json.RawMessage) {
+	if server := s.server(id); server != nil {
+		server.notified(method, params)
+	}
+}
+
+// Users records for how many sessions a hosted server runs.
+func (s *Set) Users(id string, n int) {
+	server := s.server(id)
+	if server == nil {
+		return
+	}
+	server.mu.Lock()
+	server.users = n
+	running := server.pid() != 0
+	server.mu.Unlock()
+	if running {
+		server.record()
+	}
+}
+
+// Leave forgets a session that has ended: what it subscribed to is given up.
+func (s *Set) Leave(session *wire.Session) {
+	for _, server := range s.servers() {
+		server.mu.Lock()
+		var uris []string
+		for uri, sessions := range server.subscribers {
+			if sessions[session] {
+				uris = append(uris, uri)
+			}
+		}
+		c := server.conn
+		server.mu.Unlock()
+		for _, uri := range uris {
+			if server.unsubscribe(uri, session) && c != nil && c.alive() {
+				s.spawn(func(ctx context.Context) {
+					// A server that does not answer is none that sends updates.
+					_, _ = c.request(ctx, nil, "resources/unsubscribe", uriParams(uri), 0)
+				})
+			}
+		}
+	}
+}
+
+// Processes returns the pid of each server that runs as a child, by id.
+func (s *Set) Processes() map[string]int {
+	pids := map[string]int{}
+	for _, server := range s.servers() {
+		server.mu.Lock()
+		if pid := server.pid(); pid != 0 {
+			pids[server.id] = pid
+		}
+		server.mu.Unlock()
+	}
+	return pids
+}

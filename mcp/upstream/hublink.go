@@ -1,0 +1,188 @@
+package upstream
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"sync"
+	"time"
+
+	"mcpproxy/mcp/config"
+	"mcpproxy/mcp/wire"
+)
+
+// Methods of the conversation with the hub, before and beside MCP.
+const (
+	// MethodOpen is the first request on a connection to the hub. It names a
+	// server; after the answer the connection belongs to a session with it.
+	MethodOpen = "hub/open"
+	// MethodLeave is a notification: nobody else is going to need the server as
+	// it was configured.
+	MethodLeave = "notifications/hub/leave"
+)
+
+// hubMark is the member of an error's data that tells an error of the hub from
+// one of the server, which is passed on as it is.
+const hubMark = "hub"
+
+// Mark prepares an error for the way from the hub to an instance.
+func Mark(e *wire.Error) *wire.Error {
+	if e == nil || e.Raw != nil {
+		return e
+	}
+	return &wire.Error{Code: e.Code, Message: e.Message, Data: json.RawMessage(`{"` + hubMark + `":true}`)}
+}
+
+// hubGrace is how long what was written to the hub may take to be sent.
+const hubGrace = 300 * time.Millisecond
+
+// errHubGone tells that the connection to the hub ended.
+var errHubGone = errors.New("the process that runs the shared servers ended")
+
+// errRefusedForGood tells that the hub could not start the server and that
+// trying again would tell nothing new.
+var errRefusedForGood = errors.New("not started")
+
+// hubLink is a session with a shared server, through the hub.
+type hubLink struct {
+	socket net.Conn
+	out    *wire.Outbox
+	done   chan struct{}
+	read   sync.WaitGroup
+	end    func(error)
+
+	mu  sync.Mutex
+	err error
+}
+
+// newHubLink takes the socket over. Messages go to recv until Done.
+func newHubLink(socket net.Conn, maxFrame int, recv receiver, garbage func(wire.Garbage)) *hubLink {
+	l := &hubLink{socket: socket, out: wire.NewOutbox(socketWriter(socket)), done: make(chan struct{})}
+	var once sync.Once
+	l.end = func(err error) {
+		once.Do(func() {
+			l.mu.Lock()
+			l.err = err
+			l.mu.Unlock()
+			close(l.done)
+		})
+	}
+	l.read.Go(func() {
+		in := wire.NewReader(socket, maxFrame, garbage)
+		for {
+			m, err := in.Next()
+			if err != nil {
+				l.end(errHubGone)
+				return
+			}
+			recv(m, 0)
+		}
+	})
+	return l
+}
+
+// socketWriter writes to a socket, without waiting where the system allows it.
+func socketWriter(socket net.Conn) io.Writer {
+	if s, ok := socket.(wire.Stream); ok {
+		return wire.Eager(s)
+	}
+	return socket
+}
+
+func (l *hubLink) stream() {}
+
+// Send implements link.
+func (l *hubLink) Send(_ context.Context, m outgoing) error {
+	if err := l.out.Send(m.Frame); err != nil {
+		l.end(errHubGone)
+		return fmt.Errorf("write to the hub: %w", err)
+	}
+	return nil
+}
+
+// Done implements link.
+func (l *hubLink) Done() <-chan struct{} { return l.done }
+
+// Err implements link.
+func (l *hubLink) Err() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.err
+}
+
+// Close implements link. The server goes on for the other sessions.
+func (l *hubLink) Close(context.Context) error {
+	l.end(errStopped)
+	l.out.Drain(hubGrace)
+	err := l.socket.Close()
+	l.read.Wait()
+	return err
+}
+
+// leave tells the hub that the server is not going to be needed as it was
+// configured.
+func (l *hubLink) leave() {
+	l.out.Post(wire.Notification(MethodLeave, json.RawMessage(`{"replaced":true}`)))
+}
+
+// OpenParams are the params of MethodOpen.
+type OpenParams struct {
+	Instance string `json:"instance"`
+	Client   Client `json:"client"`
+	Entry    Entry  `json:"entry"`
+}
+
+// Client is the client behind an instance.
+type Client struct {
+	Name    string `json:"name"`
+	Version string `json:"version"`
+}
+
+// OpenResult is the result of MethodOpen.
+type OpenResult struct {
+	Initialize json.RawMessage `json:"initialize"` // the server's own result
+	PID        int             `json:"pid"`
+	Hub        string          `json:"hub"`
+}
+
+// openShared opens a session with the server at the hub.
+func (s *server) openShared(ctx context.Context, socket net.Conn, resolved config.Resolved) (*conn, *hello, error) {
+	c := newConn(s.set.ctx, s.id, s.owner(), s)
+	c.link = newHubLink(socket, s.set.options.MaxFrame, c.receive, c.garbage)
+	h, err := s.enter(ctx, c, resolved)
+	if err != nil {
+		closeErr := c.close(context.WithoutCancel(ctx))
+		return nil, nil, errors.Join(err, closeErr)
+	}
+	return c, h, nil
+}
+
+func (s *server) enter(ctx context.Context, c *conn, resolved config.Resolved) (*hello, error) {
+	open := OpenParams{Instance: s.set.options.Instance, Entry: s.entry(resolved)}
+	if session := s.set.options.Session; session != nil {
+		client := session.Client()
+		open.Client = Client{client.Name, client.Version}
+	}
+	params, err := json.Marshal(open)
+	if err != nil {
+		return nil, fmt.Errorf("describe the server to the hub: %w", err)
+	}
+	result, err := c.request(ctx, nil, MethodOpen, params, 0)
+	if refused := new(wire.Error); errors.As(err, &refused) {
+		if string(wire.Member(refused.Data, "permanent")) == "true" {
+			return nil, fmt.Errorf("%w: %s", errRefusedForGood, refused.Message)
+		}
+		return nil, errors.New(refused.Message)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if s.set.options.Joined != nil {
+		id, _ := wire.String(wire.Member(result, "hub"))
+		s.set.options.Joined(id)
+	}
+	return parseHello(wire.Member(result, "initialize"))
+}

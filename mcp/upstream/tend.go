@@ -1,0 +1,123 @@
+package upstream
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"mcpproxy/mcp/catalog"
+	"mcpproxy/mcp/wire"
+)
+
+// A server that does not answer so many probes in a row, each for so long, is
+// given up. The repetitions follow at once.
+const (
+	probeTries = 3
+	probeWait  = 3 * time.Second
+)
+
+// tend looks after a connection until it ends: it probes whether the server
+// answers and reads its lists again, at the intervals of the configuration. What
+// the hub runs is looked after by the hub.
+func (s *server) tend(ctx context.Context, c *conn) {
+	if _, hub := c.link.(*hubLink); hub {
+		return
+	}
+	now := s.set.options.Now
+	probed, listed := now(), now()
+	for {
+		probe, list := s.spec().HealthCheckInterval, s.spec().ToolDiscoveryInterval
+		var probeDue, listDue <-chan time.Time
+		if probe > 0 {
+			probeDue = time.After(probed.Add(probe).Sub(now()))
+		}
+		if list > 0 {
+			listDue = time.After(listed.Add(list).Sub(now()))
+		}
+		select {
+		case <-c.link.Done():
+			return
+		case <-ctx.Done():
+			return
+		case <-s.adjusted:
+		case <-probeDue:
+			if err := s.probe(ctx, c); err != nil {
+				s.giveUp(ctx, c, err)
+				return
+			}
+			probed = now()
+		case <-listDue:
+			if s.mine(ctx, "discovery", list) {
+				s.refresh(catalog.Kinds()...)
+			}
+			listed = now()
+		}
+	}
+}
+
+// mine reports whether it falls to this process to do what is to be done once on
+// this machine in every interval. A child is its own process's business; a
+// remote server is seen by many.
+func (s *server) mine(ctx context.Context, task string, interval time.Duration) bool {
+	db := s.set.options.Store()
+	if s.spec().URL == "" || db == nil || s.set.options.Instance == "" {
+		return true
+	}
+	lease := fmt.Sprintf("%s/%s/%s", task, s.name, s.fingerprint)
+	held, _, err := db.Acquire(ctx, lease, s.set.options.Instance, interval+interval/2)
+	return held || err != nil
+}
+
+// probe asks whether the server answers; any answer counts, and a server that
+// works on a call is not asked.
+func (s *server) probe(ctx context.Context, c *conn) error {
+	if !s.mine(ctx, "health", s.spec().HealthCheckInterval) {
+		return nil
+	}
+	var last error
+	for range probeTries {
+		if c.busy() {
+			return nil
+		}
+		once, cancel := context.WithTimeout(ctx, probeWait)
+		_, err := c.request(once, nil, "ping", nil, 0)
+		cancel()
+		if err == nil || errors.As(err, new(*wire.Error)) || ctx.Err() != nil || !c.alive() {
+			return nil // it lives, or its end is noticed otherwise
+		}
+		last = err
+	}
+	return fmt.Errorf("no answer to %d health probes of %s: %w", probeTries, probeWait, last)
+}
+
+// busy reports whether a call of a session waits for its answer.
+func (c *conn) busy() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, call := range c.pending {
+		if call.session != nil && !call.givenUp {
+			return true
+		}
+	}
+	return false
+}
+
+// giveUp ends the connection to a server that does not answer. It is tried again
+// in the background, less and less often, and at once when it is called.
+func (s *server) giveUp(ctx context.Context, c *conn, err error) {
+	s.mu.Lock()
+	current := s.conn == c
+	if current {
+		s.failed(err)
+		s.lost = true
+	}
+	s.mu.Unlock()
+	if !current {
+		return
+	}
+	s.set.warn("server %s: %v", s.name, err)
+	_ = c.close(ctx)
+	s.record()
+	s.set.retryLater(s)
+}
