@@ -14,7 +14,7 @@ race:
 lint:
     .ci/run gofmt vet staticcheck
 
-# measure against the yardsticks (some twenty minutes on a quiet machine)
+# measure against the yardsticks (some forty minutes on a quiet machine; share needs the packages of testdata/npm)
 bench *flags:
     go build -trimpath -ldflags "-s -w" -o mcpproxy .
     go run ./testdata/bench -mcpproxy mcpproxy {{flags}}
@@ -26,6 +26,14 @@ bench-smoke:
 # put the program between real servers and real clients from npm
 e2e:
     .ci/run npm e2e
+
+# the cases and the corpus once more, with shared servers
+shared:
+    .ci/run shared
+
+# kill instances, hubs and servers at random for a while
+chaos time="60s":
+    MCPPROXY_CHAOS={{time}} go test -count=1 -timeout 30m -run '^TestChaos$' -v ./cli
 
 # fuzz every fuzz test for a few seconds
 fuzz:

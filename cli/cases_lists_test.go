@@ -138,7 +138,7 @@ func TestL06PagesAreFollowed(t *testing.T) {
 				t.Errorf("the list has a cursor")
 			}
 			p.close()
-			warnings := strings.Count(p.stderrText(), "tools/list: the cursor")
+			warnings := strings.Count(p.readerSaid(), "tools/list: the cursor")
 			if want := map[bool]int{true: 1}[c.name == "endless"]; warnings != want {
 				t.Errorf("%d warnings: %s", warnings, p.stderrText())
 			}
@@ -194,7 +194,7 @@ func TestL06AnswersWithoutList(t *testing.T) {
 			t.Errorf("%s: listed are %q and %q", result, names, prompts)
 		}
 		p.close()
-		if want := `server s: tools/list: the answer has no list "tools"`; strings.Count(p.stderrText(), want) != 1 {
+		if want := `server s: tools/list: the answer has no list "tools"`; strings.Count(p.readerSaid(), want) != 1 {
 			t.Errorf("%s: stderr %q", result, p.stderrText())
 		}
 	}

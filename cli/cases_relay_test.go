@@ -24,7 +24,7 @@ func TestC10ServersAskTheClient(t *testing.T) {
 	const params = `{"z":1.0,"message":"<\ud800>","id":9007199254740993,"future":{"b":1,"a":2},"_meta":{"k":1}}`
 	for _, ids := range []string{"false", "true"} {
 		s := newStub(t, "s", `"string_ids":`+ids)
-		p := startProxy(t, configOf(s))
+		p := startProxy(t, privateConfig("", s)) // roots
 		p.initialize(`{"sampling":{"tools":{}},"elicitation":{"form":{},"url":{}},"roots":{"listChanged":true},"experimental":{"x":1.0}}`)
 		p.list("tools")
 		announced := at(s.received("initialize")[0].Params, "capabilities")
@@ -81,7 +81,7 @@ func TestC10ClientsThatCannotBeAsked(t *testing.T) {
 func TestC10OnlyWhatWasAnnounced(t *testing.T) {
 	s := newStub(t, "s", "")
 	for i, ask := range asking() {
-		p := startProxy(t, configOf(s))
+		p := startProxy(t, privateConfig("", s)) // roots
 		p.initialize(fmt.Sprintf(`{%q:{}}`, ask[2]))
 		p.list("tools")
 		for k, other := range asking() {

@@ -92,6 +92,12 @@ func startProxy(t *testing.T, config string, args ...string) *proxy {
 // shares; an empty config keeps the file that is there.
 func startProxyIn(t *testing.T, dir, config string, args ...string) *proxy {
 	t.Helper()
+	return startProxyWith(t, dir, config, nil, args...)
+}
+
+// startProxyWith is startProxyIn with more environment variables, NAME=VALUE.
+func startProxyWith(t *testing.T, dir, config string, environ []string, args ...string) *proxy {
+	t.Helper()
 	file := filepath.Join(dir, "mcp_config.json")
 	if config != "" {
 		if err := os.WriteFile(file, []byte(config), 0o600); err != nil {
@@ -103,6 +109,7 @@ func startProxyIn(t *testing.T, dir, config string, args ...string) *proxy {
 	p.cmd.Dir = dir
 	// The race detector would make every process take a second to end.
 	p.cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + filepath.Join(dir, "home"), "USERPROFILE=" + filepath.Join(dir, "home"), "GORACE=atexit_sleep_ms=0"}
+	p.cmd.Env = append(p.cmd.Env, environ...)
 	var err error
 	if p.stdin, err = p.cmd.StdinPipe(); err != nil {
 		t.Fatal(err)

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	"mcpproxy/mcp/auth"
 	"mcpproxy/mcp/catalog"
@@ -20,18 +21,52 @@ import (
 
 // core is the wired program between a client and the servers.
 type core struct {
-	cfg    *config.Config
+	cfg    atomic.Pointer[config.Config]
 	set    *upstream.Set
 	gate   *policy.Gate
 	direct *router.Direct
 
+	instance  string      // this process in the store; "" for a command
+	joined    chan string // holds one: the hub that serves this process
 	openStore func() *store.DB
 }
 
 // compose wires the packages together for one session: store, servers, gate,
-// mode. Nothing is opened and no server is started before it is needed. session is nil for a
-// command. The core is to be closed.
+// mode. Nothing is opened and no server is started before it is needed. session
+// is nil for a command, which has its servers for itself. The core is to be
+// closed.
 func (a *app) compose(ctx context.Context, cfg *config.Config, session *wire.Session) *core {
+	a.admit(cfg)
+	c := &core{openStore: sync.OnceValue(func() *store.DB { return a.openStore(ctx, cfg) })}
+	c.cfg.Store(cfg)
+	options := upstream.Options{
+		Servers:  usable(cfg),
+		Env:      config.Env{Environ: a.Environ, Home: a.Home, Dir: a.Dir},
+		Session:  session,
+		Store:    c.openStore,
+		LogDir:   filepath.Join(cfg.DataDir, logFolder),
+		StartDir: filepath.Join(cfg.DataDir, "starts"),
+		Guard:    []string{a.Executable, guardName},
+		Version:  buildOf().Version,
+		Warn:     a.warn,
+		Changed:  func() { c.direct.Changed() },
+		Now:      a.Now,
+	}
+	if session != nil {
+		a.share(&options, c)
+	}
+	c.set = upstream.Open(ctx, options)
+	c.gate = policy.NewGate(gated{c.set}, rules(cfg))
+	c.direct = router.NewDirect(router.Options{
+		Gate: c.gate, Caller: auth.Local(), Lists: lists{c.openStore}, Warn: a.warn,
+		MaxName: func() int { return c.cfg.Load().MaxToolNameLength },
+	})
+	return c
+}
+
+// admit leaves out what leads back to this program, and says what is wrong with
+// a configuration.
+func (a *app) admit(cfg *config.Config) {
 	cfg.SkipRecursion(a.own())
 	for _, warning := range cfg.Warnings {
 		a.warn(warning)
@@ -41,24 +76,6 @@ func (a *app) compose(ctx context.Context, cfg *config.Config, session *wire.Ses
 			a.warn(s.Err.Error())
 		}
 	}
-	c := &core{cfg: cfg, openStore: sync.OnceValue(func() *store.DB { return a.openStore(ctx, cfg) })}
-	c.set = upstream.Open(ctx, upstream.Options{
-		Servers: usable(cfg),
-		Env:     config.Env{Environ: a.Environ, Home: a.Home, Dir: a.Dir},
-		Session: session,
-		Store:   c.openStore,
-		LogDir:  filepath.Join(cfg.DataDir, "logs"),
-		Guard:   []string{a.Executable, guardName},
-		Version: buildOf().Version,
-		Warn:    a.warn,
-		Changed: func() { c.direct.Changed() },
-		Now:     a.Now,
-	})
-	c.gate = policy.NewGate(gated{c.set}, rules(cfg))
-	c.direct = router.NewDirect(router.Options{
-		Gate: c.gate, Caller: auth.Local(), MaxName: cfg.MaxToolNameLength, Lists: lists{c.openStore}, Warn: a.warn,
-	})
-	return c
 }
 
 // close stops the servers and closes the store.
@@ -69,9 +86,21 @@ func (c *core) close(ctx context.Context) {
 }
 
 // openStore opens the shared store; nil where it cannot be used, which is said
-// once.
+// once, as is the first write that fails. A file that is no database is moved
+// aside.
 func (a *app) openStore(ctx context.Context, cfg *config.Config) *store.DB {
-	db, err := store.Open(ctx, filepath.Join(cfg.DataDir, storeFile), store.Options{Now: a.Now})
+	var said sync.Once
+	db, err := store.Open(ctx, filepath.Join(cfg.DataDir, storeFile), store.Options{
+		Now:    a.Now,
+		Mended: a.warn,
+		OnError: func(err error) {
+			if !errors.Is(err, context.Canceled) { // the program ends
+				said.Do(func() {
+					a.warn("write to the store: " + err.Error() + "; the next start will not know what was to be kept")
+				})
+			}
+		},
+	})
 	if err == nil {
 		return db
 	}

@@ -123,7 +123,8 @@ func (d *demoStage) set() error {
 		}
 	}
 	entry := newServer{Command: d.a.Executable, Args: []string{"demo-server", d.path("notes")}}
-	text, err := json.Marshal(map[string]map[string]newServer{"mcpServers": {"notes": entry}})
+	// A shared server would outlive the demo for a while.
+	text, err := json.Marshal(map[string]any{"share_upstreams": false, "mcpServers": map[string]newServer{"notes": entry}})
 	if err != nil {
 		return err
 	}

@@ -125,6 +125,9 @@ func (d serverDetails) fields(s standing) []field {
 		list = append(list, field{"tools", num(*d.Tools)}, field{"resources", num(*d.Resources)},
 			field{"resource_templates", num(*d.Templates)}, field{"prompts", num(*d.Prompts)})
 	}
+	if len(d.PIDs) > 0 {
+		list = append(list, field{"pid", cell{text: s.runs.pidText(), aside: size(d.Memory)}}, field{"users", num(d.Users)})
+	}
 	return append(list,
 		field{"instructions", txt(d.Instructions)},
 		field{"seen_at", when(seen(s.known))},

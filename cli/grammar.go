@@ -59,9 +59,11 @@ func entries() []entry {
 		{name: "restart", help: "have every running mcpproxy start a server again", build: func() any { return new(restartCmd) }},
 		{name: "logs", help: "print what a server wrote to its stderr", build: func() any { return new(logsCmd) }},
 		{name: "tools", help: "list, show and call the tools of the servers", build: func() any { return new(toolsCmd) }},
+		{name: "hub", help: "show or stop the process that runs the shared servers", build: func() any { return new(hubCmd) }},
 		{name: "status", help: "show version, mode, servers by state, store and configuration", build: func() any { return new(statusCmd) }},
 		{name: "demo", help: "show what this does, with nothing configured", build: func() any { return new(demoCmd) }},
 		{name: "version", help: "print the version and what it was built with", build: func() any { return new(versionCmd) }},
+		{name: hubRunName, help: "run the servers that several clients share", hidden: true, build: func() any { return new(hubRunCmd) }},
 		{name: guardName, help: "stop servers that a killed mcpproxy left behind", hidden: true, build: func() any { return new(guardCmd) }},
 		{name: "demo-server", help: "serve notes from a folder as an MCP server on stdin and stdout", hidden: true, build: func() any { return new(demoServerCmd) }},
 	}

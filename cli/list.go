@@ -40,6 +40,9 @@ type serverSummary struct {
 	Templates *int       `json:"resource_templates,omitempty"`
 	Prompts   *int       `json:"prompts,omitempty"`
 	SeenAt    *time.Time `json:"seen_at,omitempty"`
+	Users     int        `json:"users,omitempty"`        // clients of its processes
+	PIDs      []int      `json:"pids,omitempty"`         // more than one where it is not shared
+	Memory    int64      `json:"memory_bytes,omitempty"` // resident, of these processes
 }
 
 // run prints the servers in the order of the configuration.
@@ -67,7 +70,7 @@ func (c *listCmd) run(ctx context.Context, a *app) error {
 		a.note("hint: mcpproxy add NAME -- COMMAND ARG...")
 		return nil
 	}
-	t := a.newTable("NAME", "STATE", "TOOLS", "SEEN", "TARGET", "ERROR")
+	t := a.newTable("NAME", "STATE", "TOOLS", "USERS", "PID", "MEMORY", "SEEN", "TARGET", "ERROR")
 	for _, s := range list {
 		t.row(s.cells()...)
 	}
@@ -89,7 +92,14 @@ func (s standing) cells() []cell {
 	if !s.known.ListedAt.IsZero() {
 		tools = num(s.known.Counts.Tools)
 	}
-	return []cell{txt(s.server.Name), {text: s.state, tint: tintOf(s.state)}, tools,
+	users, memory := txt(""), txt("")
+	if len(s.runs.pids) > 0 {
+		users = num(s.runs.users)
+	}
+	if s.runs.memory > 0 {
+		memory = txt(size(s.runs.memory))
+	}
+	return []cell{txt(s.server.Name), {text: s.state, tint: tintOf(s.state)}, tools, users, txt(s.runs.pidText()), memory,
 		when(seen(s.known)), txt(target(s.server)), txt(s.err)}
 }
 
@@ -98,6 +108,7 @@ func (s standing) summary() serverSummary {
 	sum := serverSummary{
 		Name: s.server.Name, State: s.state, Error: s.err,
 		Protocol: s.server.Protocol, Target: target(s.server),
+		Users: s.runs.users, PIDs: s.runs.pids, Memory: s.runs.memory,
 	}
 	if at := seen(s.known); !at.IsZero() {
 		sum.SeenAt = new(at.UTC().Truncate(time.Second))

@@ -50,7 +50,7 @@ func (c *logsCmd) run(ctx context.Context, a *app) error {
 	if !known && !config.ValidName(c.Name) {
 		return noServer(cfg, c.Name)
 	}
-	path := filepath.Join(cfg.DataDir, "logs", c.Name+".log")
+	path := filepath.Join(cfg.DataDir, logFolder, c.Name+".log")
 	f, err := os.Open(path)
 	missing := errors.Is(err, fs.ErrNotExist)
 	switch {

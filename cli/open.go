@@ -15,6 +15,9 @@ import (
 // storeFile is the name of the store in the data folder.
 const storeFile = "mcpproxy.db"
 
+// logFolder is the name of the folder of logs in the data folder.
+const logFolder = "logs"
+
 // config loads the configuration that the options and the environment name.
 func (a *app) config() (*config.Config, error) {
 	return config.Load(a.loadOptions())

@@ -45,17 +45,20 @@ func (a *app) serveClient(ctx context.Context, cfg *config.Config) error {
 		wire.Widen(stdout)
 	}
 	var c *core
+	greeted := make(chan struct{})
 	conn := wire.NewConn(a.Stdin, a.Stdout, wire.ConnOptions{
 		Drain:   drain,
 		Garbage: a.clientGarbage,
-		Greeted: func() { c.set.Load() },
+		Greeted: func() { c.set.Load(); close(greeted) },
 	})
 	c = a.compose(ctx, cfg, conn.Session())
 	defer c.close(ctx)
 	runCtx, stop := context.WithCancel(ctx)
-	var announcing sync.WaitGroup
-	announcing.Go(func() { c.direct.Run(runCtx, conn.Session()) })
-	defer announcing.Wait()
+	var beside sync.WaitGroup
+	beside.Go(func() { c.direct.Run(runCtx, conn.Session()) })
+	beside.Go(func() { a.attend(runCtx, c, conn.Session(), greeted) })
+	beside.Go(func() { a.reload(runCtx, c) })
+	defer beside.Wait()
 	defer stop()
 	return conn.Serve(runCtx, c.direct, lifecycleServer(c))
 }
@@ -63,14 +66,15 @@ func (a *app) serveClient(ctx context.Context, cfg *config.Config) error {
 // lifecycleServer answers initialize, ping and the like; all else is routed
 // before it gets there.
 func lifecycleServer(c *core) *mcp.Server {
+	cfg := c.cfg.Load()
 	var reachable []string
-	if c.cfg.AdvertiseUpstreamServers {
+	if cfg.AdvertiseUpstreamServers {
 		reachable = c.set.Names()
 	}
 	return mcp.NewServer(
 		&mcp.Implementation{Name: "mcpproxy", Title: "mcpproxy", Version: buildOf().Version},
 		&mcp.ServerOptions{
-			Instructions:              router.DirectInstructions(c.cfg.Instructions, reachable),
+			Instructions:              router.DirectInstructions(cfg.Instructions, reachable),
 			Logger:                    slog.New(slog.DiscardHandler),
 			SupportedProtocolVersions: protocolVersions(),
 			Capabilities: &mcp.ServerCapabilities{

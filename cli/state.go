@@ -32,29 +32,46 @@ type standing struct {
 	state  string
 	err    string       // why, for needs_login, unavailable and invalid
 	known  store.Server // the zero value where nothing is known
+	runs   running
 }
 
 // standings puts together configuration and store, in the order of the
 // configuration. No server is started or asked.
 func (a *app) standings(ctx context.Context, cfg *config.Config) ([]standing, error) {
-	if len(cfg.Servers) == 0 {
-		return nil, nil
-	}
+	list, _, err := a.overview(ctx, cfg)
+	return list, err
+}
+
+// overview is standings and the instances that are present.
+func (a *app) overview(ctx context.Context, cfg *config.Config) ([]standing, []store.Instance, error) {
 	db, err := a.store(ctx, cfg)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	rows, err := db.Servers(ctx)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
+	}
+	present, err := a.presences(ctx, db)
+	if err != nil {
+		return nil, nil, err
+	}
+	runs, err := runningServers(ctx, db, present)
+	if err != nil {
+		return nil, nil, err
 	}
 	cfg.SkipRecursion(a.own())
 	list := make([]standing, len(cfg.Servers))
 	for i := range cfg.Servers {
 		server := &cfg.Servers[i]
-		list[i] = standingOf(server, latest(rows, server.Name, server.Fingerprint()))
+		fingerprint := server.Fingerprint()
+		list[i] = standingOf(server, latest(rows, server.Name, fingerprint))
+		list[i].runs = runs[[2]string{server.Name, fingerprint}]
+		if list[i].state == stateReady && server.URL == "" && len(list[i].runs.pids) == 0 {
+			list[i].state = stateIdle // whoever ran it was killed
+		}
 	}
-	return list, nil
+	return list, present, nil
 }
 
 // standingOf decides the state of a server. What a person has decided comes

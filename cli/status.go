@@ -29,6 +29,8 @@ type statusAnswer struct {
 	Config      configStatus  `json:"config"`
 	DataDir     string        `json:"data_dir"`
 	Store       storeStatus   `json:"store"`
+	Hubs        []hubStatus   `json:"hubs"`
+	Clients     []hubClient   `json:"clients"` // all instances, also those that use no hub
 	Servers     serversStatus `json:"servers"`
 }
 
@@ -55,7 +57,7 @@ func (*statusCmd) run(ctx context.Context, a *app) error {
 	if err != nil {
 		return err
 	}
-	list, err := a.standings(ctx, cfg)
+	list, present, err := a.overview(ctx, cfg)
 	if err != nil {
 		return err
 	}
@@ -64,6 +66,8 @@ func (*statusCmd) run(ctx context.Context, a *app) error {
 		Config:  configStatus{Path: cfg.Path, Exists: cfg.Exists, Warnings: append([]string{}, cfg.Warnings...)},
 		DataDir: cfg.DataDir,
 		Store:   storeOf(cfg),
+		Hubs:    a.hubsOf(present),
+		Clients: clientsOf(present),
 		Servers: serversStatus{Total: len(list), States: map[string]int{}},
 	}
 	for _, state := range states() {
@@ -121,7 +125,22 @@ func (s statusAnswer) fields() []field {
 	if s.RoutingMode != s.Mode {
 		list = append(list, field{"routing_mode", cell{text: s.RoutingMode, aside: "not available in this build"}})
 	}
-	list = append(list, field{"config", file}, field{"store", kept}, field{"servers", txt(strings.Join(servers, ", "))})
+	list = append(list, field{"config", file}, field{"store", kept})
+	for _, h := range s.Hubs {
+		text := fmt.Sprintf("pid %d", h.PID)
+		if !h.Current {
+			text += ", of another build"
+		}
+		var clients []string
+		for _, c := range h.Clients {
+			clients = append(clients, c.Name)
+		}
+		list = append(list, field{"hub", cell{text: text, aside: strings.Join(clients, ", ")}}, field{"hub_since", when(h.Since)})
+	}
+	for _, c := range s.Clients {
+		list = append(list, field{"client", cell{text: c.Name, aside: fmt.Sprintf("pid %d", c.PID)}})
+	}
+	list = append(list, field{"servers", txt(strings.Join(servers, ", "))})
 	for _, warning := range s.Config.Warnings {
 		list = append(list, field{"warning", txt(warning)})
 	}

@@ -64,6 +64,14 @@ func configOf(stubs ...*upstreamStub) string { return configWith("", stubs...) }
 
 // configWith is a configuration with more members, each with a comma behind.
 func configWith(members string, stubs ...*upstreamStub) string {
+	if allShared() {
+		return sharedConfig(members, stubs...)
+	}
+	return privateConfig(members, stubs...)
+}
+
+// privateConfig is a configuration whose servers are not shared.
+func privateConfig(members string, stubs ...*upstreamStub) string {
 	var entries []string
 	for _, s := range stubs {
 		entries = append(entries, s.entry())

@@ -192,8 +192,9 @@ func (c *core) introduce(ctx context.Context, names ...string) ([]upstream.Statu
 // lists are not known; nil if there are none.
 func (c *core) notUsable(failed []upstream.Status) error {
 	var list []standing
-	for i := range c.cfg.Servers {
-		if s := &c.cfg.Servers[i]; s.Enabled && s.Err != nil {
+	cfg := c.cfg.Load()
+	for i := range cfg.Servers {
+		if s := &cfg.Servers[i]; s.Enabled && s.Err != nil {
 			list = append(list, standing{server: s, state: stateInvalid})
 		}
 	}
@@ -210,7 +211,7 @@ func (c *core) notUsable(failed []upstream.Status) error {
 // tools are the tools that this user may use, of the named servers or of all.
 func (c *core) tools(ctx context.Context, names ...string) []toolSummary {
 	snapshot := c.set.Snapshot(ctx)
-	public := snapshot.Names(catalog.Tool, catalog.MaxName("", c.cfg.MaxToolNameLength))
+	public := snapshot.Names(catalog.Tool, catalog.MaxName("", c.cfg.Load().MaxToolNameLength))
 	list := []toolSummary{}
 	for _, server := range snapshot.Servers() {
 		if len(names) > 0 && !slices.Contains(names, server.Name) {

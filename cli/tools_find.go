@@ -42,7 +42,7 @@ func (c *core) tool(ctx context.Context, at address) *catalog.Item {
 			return item
 		}
 	}
-	names := snapshot.Names(catalog.Tool, catalog.MaxName("", c.cfg.MaxToolNameLength))
+	names := snapshot.Names(catalog.Tool, catalog.MaxName("", c.cfg.Load().MaxToolNameLength))
 	for _, public := range []string{server.Prefix + catalog.Separator + at.tool, at.tool} {
 		if item := names.Lookup(public); item != nil && item.Server == server.Name {
 			return item

@@ -30,7 +30,7 @@ func withStub(t *testing.T, scenario string) func(*Env) {
 	home := t.TempDir()
 	writeFile(t, filepath.Join(home, "scenario.json"), scenario)
 	writeFile(t, filepath.Join(home, ".mcpproxy", "mcp_config.json"),
-		fmt.Sprintf(`{"mcpServers": {"stub": {"command": "mcpstub", "args": [%q]}}}`, filepath.Join(home, "scenario.json")))
+		fmt.Sprintf(`{"share_upstreams": false, "mcpServers": {"stub": {"command": "mcpstub", "args": [%q]}}}`, filepath.Join(home, "scenario.json")))
 	return func(env *Env) {
 		env.Home, env.Dir, env.Executable = home, home, program
 		env.Environ = append(os.Environ(), "TERM=xterm")

@@ -13,7 +13,11 @@
 //	  │                way from a router to a server
 //	upstream/set.go    the connection to each configured server, started on
 //	  │                first use, restarted when it has died
-//	  │ stdio, streamable HTTP or SSE
+//	  │ stdio, streamable HTTP or SSE; for a shared server (upstream/hublink.go)
+//	  │ the socket of
+//	hub/run.go         the process that runs the shared servers: sessions of all
+//	  │                instances (hub/client.go) over one upstream.Set
+//	  │ stdio
 //	server
 //
 // What a server says goes the same way in the other direction: progress, log

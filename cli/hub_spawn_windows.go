@@ -1,0 +1,12 @@
+package cli
+
+import (
+	"errors"
+
+	"mcpproxy/mcp/config"
+)
+
+// spawnHub is never called here: servers are private.
+func (a *app) spawnHub(*config.Config, string) error {
+	return errors.ErrUnsupported
+}
