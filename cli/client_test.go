@@ -98,14 +98,19 @@ func startProxyIn(t *testing.T, dir, config string, args ...string) *proxy {
 // startProxyWith is startProxyIn with more environment variables, NAME=VALUE.
 func startProxyWith(t *testing.T, dir, config string, environ []string, args ...string) *proxy {
 	t.Helper()
-	file := filepath.Join(dir, "mcp_config.json")
 	if config != "" {
-		if err := os.WriteFile(file, []byte(config), 0o600); err != nil {
+		if err := os.WriteFile(filepath.Join(dir, "mcp_config.json"), []byte(config), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
+	return startProgram(t, "mcpproxy", dir, environ, args...)
+}
+
+// startProgram starts a program that is some mcpproxy in such a folder.
+func startProgram(t *testing.T, program, dir string, environ []string, args ...string) *proxy {
+	t.Helper()
 	p := &proxy{t: t, dir: dir, arrive: make(chan struct{}, 1), spoke: make(chan struct{}, 1), exited: make(chan struct{})}
-	p.cmd = exec.Command("mcpproxy", append([]string{"--mode", "direct", "--config", file, "--data-dir", filepath.Join(dir, "data")}, args...)...)
+	p.cmd = exec.Command(program, append([]string{"--mode", "direct", "--config", filepath.Join(dir, "mcp_config.json"), "--data-dir", filepath.Join(dir, "data")}, args...)...)
 	p.cmd.Dir = dir
 	// The race detector would make every process take a second to end.
 	p.cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + filepath.Join(dir, "home"), "USERPROFILE=" + filepath.Join(dir, "home"), "GORACE=atexit_sleep_ms=0"}

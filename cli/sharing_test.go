@@ -6,11 +6,13 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
 	"syscall"
 	"testing"
+	"time"
 )
 
 // sharedFolder is a folder for several instances, and their home in it.
@@ -268,4 +270,75 @@ func TestSharedRestart(t *testing.T) {
 	})
 	p.close()
 	assertAllGone(t, home, hubIdle+endOfAll)
+}
+
+// TestHubHangs stops the hub as a debugger would: its sessions find out by their
+// probes, its lease runs out, and another takes its place. The old one leaves
+// once it goes on.
+func TestHubHangs(t *testing.T) {
+	t.Parallel()
+	dir, home := sharedFolder(t)
+	s := newStub(t, "s", "")
+	p := startInstances(t, 1, dir, sharedConfig(`"health_check_interval":"5s",`, s))[0]
+	p.tool("s__echo", `{"text":"x"}`)
+	hub := hubOf(t, home)
+	if hub == nil {
+		t.Fatal("no hub")
+	}
+	if err := syscall.Kill(hub.pid, syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	id := p.startTool("s__echo", `{"text":"during"}`) // which is read-only
+	m, err := p.take(time.Minute, func(m message) bool { return string(m.ID) == fmt.Sprint(id) })
+	if err != nil || !strings.Contains(m.text(), "during") {
+		t.Errorf("a call to a hub that hangs gave %v %s", err, m.Raw)
+	}
+	if err := syscall.Kill(hub.pid, syscall.SIGCONT); err != nil {
+		t.Fatal(err)
+	}
+	awaitUntil(t, answerTime, "one process of the server is left", func() bool { return countOf(t, home, "mcpstub", "stub") == 1 })
+	p.close()
+	assertAllGone(t, home, hubIdle+endOfAll)
+}
+
+// TestHubOfAnotherBuild has a client of a newer program come while an older one
+// is served: each has a hub of its own, and the older ends with its client.
+func TestHubOfAnotherBuild(t *testing.T) {
+	t.Parallel()
+	dir, home := sharedFolder(t)
+	s := newStub(t, "s", "")
+	older := startInstances(t, 1, dir, sharedConfig("", s))[0]
+	older.tool("s__fast", `{}`)
+	program, err := exec.LookPath("mcpproxy")
+	if err != nil {
+		t.Fatal(err)
+	}
+	newer := filepath.Join(t.TempDir(), "mcpproxy")
+	copyProgram(t, program, newer)
+	p := startProgram(t, newer, dir, nil)
+	p.initialize(`{}`)
+	p.tool("s__fast", `{}`)
+	if n := countOf(t, home, "mcpproxy", "hub-run"); n != 2 {
+		t.Errorf("%d hubs", n)
+	}
+	older.close()
+	awaitUntil(t, hubIdle+endOfAll, "the older hub is gone", func() bool { return countOf(t, home, "mcpproxy", "hub-run") == 1 })
+	if m := p.tool("s__fast", `{}`); m.isError() {
+		t.Errorf("after that: %s", m.Raw)
+	}
+	p.close()
+	assertAllGone(t, home, hubIdle+endOfAll)
+}
+
+// copyProgram makes the same program count as another build: what has no commit
+// is told apart by its file.
+func copyProgram(t *testing.T, from, to string) {
+	t.Helper()
+	program, err := os.ReadFile(from)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(to, append(program, 0), 0o700); err != nil {
+		t.Fatal(err)
+	}
 }

@@ -50,9 +50,11 @@ func TestInstances(t *testing.T) {
 	put(hub, client)
 	expectInstances(t, db, seen(twin, first), seen(client, now), seen(hub, now))
 
+	// The hub runs one server twice, with different environments.
 	key, other := Key{"s", "f", "roots"}, Key{"s", "g", ""}
-	ofHub := Process{Instance: "h", Key: key, PID: 99, Users: 2, StartedAt: now}
-	processes := []Process{ofHub, {Instance: "b", Key: key, PID: 98}, {Instance: "h", Key: other}, {Instance: "unknown", Key: other}}
+	ofHub := Process{Instance: "h", ID: "1", Key: key, PID: 99, Users: 2, StartedAt: now}
+	processes := []Process{ofHub, {Instance: "b", ID: "1", Key: key, PID: 98}, {Instance: "h", ID: "2", Key: key},
+		{Instance: "h", ID: "3", Key: other}, {Instance: "unknown", ID: "1", Key: other}}
 	for _, p := range processes {
 		if err := db.PutProcess(ctx, p); err != nil {
 			t.Fatal(err)
@@ -62,11 +64,11 @@ func TestInstances(t *testing.T) {
 	if err := db.PutProcess(ctx, ofHub); err != nil {
 		t.Fatal(err)
 	}
-	expectProcesses(t, db, processes[1], ofHub, processes[2], processes[3])
-	if err := errors.Join(db.RemoveProcess(ctx, "h", other), db.RemoveProcess(ctx, "h", Key{"no", "", ""})); err != nil {
+	expectProcesses(t, db, processes[1], ofHub, processes[2], processes[3], processes[4])
+	if err := errors.Join(db.RemoveProcess(ctx, "h", "2"), db.RemoveProcess(ctx, "h", "3"), db.RemoveProcess(ctx, "h", "no")); err != nil {
 		t.Error(err)
 	}
-	expectProcesses(t, db, processes[1], ofHub, processes[3])
+	expectProcesses(t, db, processes[1], ofHub, processes[4])
 
 	// The twin was seen a minute ago: that is not longer than a minute.
 	for _, test := range []struct {
@@ -89,11 +91,10 @@ func TestInstances(t *testing.T) {
 func TestInstancesInTheQueue(t *testing.T) {
 	ctx := t.Context()
 	db := fresh(t)
-	key := Key{Name: "s"}
 	steps := []Op{
 		func(ctx context.Context, tx *Tx) error { return tx.PutInstance(ctx, Instance{ID: "a", Kind: "client"}) },
-		func(ctx context.Context, tx *Tx) error { return tx.PutProcess(ctx, Process{Instance: "a", Key: key}) },
-		func(ctx context.Context, tx *Tx) error { return tx.RemoveProcess(ctx, "a", key) },
+		func(ctx context.Context, tx *Tx) error { return tx.PutProcess(ctx, Process{Instance: "a", ID: "1"}) },
+		func(ctx context.Context, tx *Tx) error { return tx.RemoveProcess(ctx, "a", "1") },
 		func(ctx context.Context, tx *Tx) error { return tx.RemoveInstance(ctx, "a") },
 		func(ctx context.Context, tx *Tx) error { return tx.PutInstance(ctx, Instance{ID: "b", Kind: "client"}) },
 		func(ctx context.Context, tx *Tx) error { _, err := tx.PruneInstances(ctx, -time.Second); return err },

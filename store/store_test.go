@@ -271,7 +271,7 @@ func TestNilDB(t *testing.T) {
 	running, err13 := db.Processes(ctx)
 	err := errors.Join(err1, err2, err3, err4, err5, err6, err7, err8, err9, err10, err11, err12, err13,
 		db.Release(ctx, "hub", "a"), db.PutInstance(ctx, Instance{}), db.RemoveInstance(ctx, "a"),
-		db.PutProcess(ctx, Process{}), db.RemoveProcess(ctx, "a", Key{}),
+		db.PutProcess(ctx, Process{}), db.RemoveProcess(ctx, "a", "1"),
 		db.PutServer(ctx, Server{}), db.RequestRestart(ctx, "a", time.Now()), db.PutList(ctx, "k", nil),
 		db.Write(ctx, op), db.Later(op), db.Flush(ctx), db.Close())
 	if err != nil {

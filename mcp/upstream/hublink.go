@@ -7,8 +7,10 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"slices"
 	"sync"
 	"time"
+	"unicode/utf8"
 
 	"mcpproxy/mcp/config"
 	"mcpproxy/mcp/wire"
@@ -148,16 +150,38 @@ type OpenResult struct {
 	Hub        string          `json:"hub"`
 }
 
-// openShared opens a session with the server at the hub.
-func (s *server) openShared(ctx context.Context, socket net.Conn, resolved config.Resolved) (*conn, *hello, error) {
-	c := newConn(s.set.ctx, s.id, s.owner(), s)
-	c.link = newHubLink(socket, s.set.options.MaxFrame, c.receive, c.garbage)
-	h, err := s.enter(ctx, c, resolved)
-	if err != nil {
+// errHubEnding tells that the hub is on its way out; there will be another.
+var errHubEnding = errors.New("the hub is ending")
+
+// hubTries is how many hubs on their way out are met before it is a failure.
+const hubTries = 3
+
+// openShared opens a session with the server at the hub. Without an error and a
+// connection there is no hub.
+func (s *server) openShared(ctx context.Context, resolved config.Resolved) (*conn, *hello, error) {
+	for try := 1; ; try++ {
+		socket, err := s.set.options.Hub(ctx)
+		if err != nil || socket == nil {
+			return nil, nil, err
+		}
+		c := newConn(s.set.ctx, s.id, s.owner(), s)
+		c.link = newHubLink(socket, s.set.options.MaxFrame, c.receive, c.garbage)
+		h, err := s.enter(ctx, c, resolved)
+		if err == nil {
+			return c, h, nil
+		}
 		closeErr := c.close(context.WithoutCancel(ctx))
-		return nil, nil, errors.Join(err, closeErr)
+		if !errors.Is(err, errHubEnding) && !errors.Is(err, errDied) || try == hubTries {
+			return nil, nil, errors.Join(err, closeErr)
+		}
 	}
-	return c, h, nil
+}
+
+// portable reports whether the hub gets to know exactly what is to be run; what
+// is no UTF-8 would arrive as something else.
+func portable(r config.Resolved) bool {
+	return utf8.ValidString(r.Command) && utf8.ValidString(r.Dir) &&
+		!slices.ContainsFunc(slices.Concat(r.Args, r.Env), func(v string) bool { return !utf8.ValidString(v) })
 }
 
 func (s *server) enter(ctx context.Context, c *conn, resolved config.Resolved) (*hello, error) {
@@ -172,6 +196,9 @@ func (s *server) enter(ctx context.Context, c *conn, resolved config.Resolved) (
 	}
 	result, err := c.request(ctx, nil, MethodOpen, params, 0)
 	if refused := new(wire.Error); errors.As(err, &refused) {
+		if string(wire.Member(refused.Data, "ending")) == "true" {
+			return nil, errHubEnding
+		}
 		if string(wire.Member(refused.Data, "permanent")) == "true" {
 			return nil, fmt.Errorf("%w: %s", errRefusedForGood, refused.Message)
 		}

@@ -276,13 +276,9 @@ func (s *server) open(ctx context.Context) (*conn, *hello, error) {
 		return nil, nil, errIsolation
 	}
 	s.log.mask(resolved.Secrets)
-	if s.shared && s.set.options.Hub != nil {
-		socket, err := s.set.options.Hub(ctx)
-		if err != nil {
-			return nil, nil, err
-		}
-		if socket != nil {
-			return s.openShared(ctx, socket, resolved)
+	if s.shared && s.set.options.Hub != nil && portable(resolved) {
+		if c, h, err := s.openShared(ctx, resolved); c != nil || err != nil {
+			return c, h, err
 		}
 	}
 	if resolved.URL != "" {
@@ -544,7 +540,7 @@ func (s *server) record() {
 	if s.hosted == nil {
 		s.users = 1
 	}
-	process := store.Process{Instance: s.set.options.Instance, Key: s.key(), PID: s.pid(), Users: s.users, StartedAt: s.started}
+	process := store.Process{Instance: s.set.options.Instance, ID: s.id, Key: s.key(), PID: s.pid(), Users: s.users, StartedAt: s.started}
 	row := store.Server{
 		Key: s.key(), State: string(s.state), Failures: s.failures,
 		AttemptedAt: s.attempted, NextAttemptAt: s.next, Era: "legacy",
@@ -566,7 +562,7 @@ func (s *server) record() {
 		case err != nil || process.Instance == "":
 			return err
 		case process.PID == 0:
-			return tx.RemoveProcess(ctx, process.Instance, process.Key)
+			return tx.RemoveProcess(ctx, process.Instance, process.ID)
 		}
 		return tx.PutProcess(ctx, process)
 	})

@@ -18,12 +18,10 @@ const (
 )
 
 // tend looks after a connection until it ends: it probes whether the server
-// answers and reads its lists again, at the intervals of the configuration. What
-// the hub runs is looked after by the hub.
+// answers and reads its lists again, at the intervals of the configuration. Of a
+// server that the hub runs only the hub is probed, which does the rest.
 func (s *server) tend(ctx context.Context, c *conn) {
-	if _, hub := c.link.(*hubLink); hub {
-		return
-	}
+	_, hub := c.link.(*hubLink)
 	now := s.set.options.Now
 	probed, listed := now(), now()
 	for {
@@ -32,7 +30,7 @@ func (s *server) tend(ctx context.Context, c *conn) {
 		if probe > 0 {
 			probeDue = time.After(probed.Add(probe).Sub(now()))
 		}
-		if list > 0 {
+		if list > 0 && !hub {
 			listDue = time.After(listed.Add(list).Sub(now()))
 		}
 		select {
@@ -71,13 +69,15 @@ func (s *server) mine(ctx context.Context, task string, interval time.Duration) 
 
 // probe asks whether the server answers; any answer counts, and a server that
 // works on a call is not asked.
+// The hub answers for itself at once, whatever its servers work on.
 func (s *server) probe(ctx context.Context, c *conn) error {
 	if !s.mine(ctx, "health", s.spec().HealthCheckInterval) {
 		return nil
 	}
+	_, hub := c.link.(*hubLink)
 	var last error
 	for range probeTries {
-		if c.busy() {
+		if c.busy() && !hub {
 			return nil
 		}
 		once, cancel := context.WithTimeout(ctx, probeWait)

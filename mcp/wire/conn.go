@@ -6,7 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"runtime/debug"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -142,6 +144,7 @@ func (c *Conn) Serve(ctx context.Context, router Router, server *mcp.Server) err
 		// a moment to answer that it was cut short.
 		if !c.idle(c.options.Drain) {
 			cancel(errClientGone)
+			c.cancelAll(errClientGone)
 			c.idle(lastWords)
 		}
 	case <-c.out.Failed():
@@ -150,9 +153,21 @@ func (c *Conn) Serve(ctx context.Context, router Router, server *mcp.Server) err
 		err = context.Cause(ctx)
 	}
 	cancel(errClientGone)
+	c.cancelAll(errClientGone)
 	c.calls.fail(Errorf(CodeUnavailable, "the client is gone"))
 	c.out.Drain(lastWords)
 	return err
+}
+
+// cancelAll cancels what is under way; requests that were started have no context
+// to end.
+func (c *Conn) cancelAll(cause error) {
+	c.mu.Lock()
+	all := slices.Collect(maps.Values(c.inFlight))
+	c.mu.Unlock()
+	for _, cancel := range all {
+		cancel(cause)
+	}
 }
 
 // idle waits until no request is under way, at most for d.

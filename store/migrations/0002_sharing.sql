@@ -21,14 +21,17 @@ CREATE TABLE leases (
 	expires_at INTEGER NOT NULL
 ) WITHOUT ROWID;
 
--- The servers that run, by the instance that started them. Times are unix ms.
+-- The servers that run, by the instance that started them and its own name for
+-- them: it may run one server several times, with different environments. Times
+-- are unix ms.
 CREATE TABLE processes (
 	instance    TEXT    NOT NULL,
+	id          TEXT    NOT NULL,
 	name        TEXT    NOT NULL,
 	fingerprint TEXT    NOT NULL,
 	audience    TEXT    NOT NULL,
 	pid         INTEGER NOT NULL,
 	users       INTEGER NOT NULL,
 	started_at  INTEGER NOT NULL,
-	PRIMARY KEY (instance, name, fingerprint, audience)
+	PRIMARY KEY (instance, id)
 ) WITHOUT ROWID;

@@ -91,9 +91,9 @@ func (b *bench) prepareTrouble(ctx context.Context, moods []mood) (*trouble, err
 		if i == badServers-1 {
 			args = append(args[:len(args):len(args)], "-mood", tr.mood)
 		}
-		servers["s"+strconv.Itoa(i)] = server{up.argv[0], args}
+		servers["s"+strconv.Itoa(i)] = server{Command: up.argv[0], Args: args}
 	}
-	if tr.config, err = b.configure("ten", servers); err != nil {
+	if tr.config, err = b.configure("ten", servers, b.shared); err != nil {
 		return nil, err
 	}
 	for _, m := range moods {
@@ -132,7 +132,7 @@ func (tr *trouble) answer(ctx context.Context, m mood, data string, took *answer
 	nine := func(line []byte) int {
 		return bytes.Count(line, []byte(toolMark)) - bytes.Count(line, []byte(badPrefix))
 	}
-	return tr.with(ctx, tr.onData(tr.config, data), startLimit, func(ctx context.Context, s *session) error {
+	return tr.with(ctx, tr.onData(tr.config, data, tr.shared), startLimit, func(ctx context.Context, s *session) error {
 		add := func(to *series, d time.Duration) { to.add(m.name, milliseconds(d)) }
 		init, err := s.handshake()
 		if err != nil {

@@ -83,7 +83,8 @@ func (b *bench) saveList(ctx context.Context, file string, n int) error {
 	})
 }
 
-// with runs f on a session and ends it. An error of f wins over one of the end.
+// with runs f on a session and ends it and all that it started. An error of f
+// wins over one of the end.
 func (b *bench) with(ctx context.Context, t target, limit time.Duration, f func(context.Context, *session) error) error {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
@@ -98,7 +99,10 @@ func (b *bench) with(ctx context.Context, t target, limit time.Duration, f func(
 		s.kill()
 		return err
 	}
-	return s.close()
+	if err := s.close(); err != nil || !t.hub {
+		return err
+	}
+	return b.awaitGone(ctx)
 }
 
 // inTurn runs f on every target, round after round.

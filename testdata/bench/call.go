@@ -21,12 +21,17 @@ func (b *bench) callTargets(ctx context.Context) ([]target, error) {
 	return b.withProduct(targets, func() (target, error) { return b.stored(ctx, callTools) })
 }
 
-// calling runs f, round after round, on a warm session of every target.
+// calling runs f, round after round, on a warm session of each of callTargets.
 func (b *bench) calling(ctx context.Context, f func(target, *session) error) error {
 	targets, err := b.callTargets(ctx)
 	if err != nil {
 		return err
 	}
+	return b.callingAll(ctx, targets, f)
+}
+
+// callingAll runs f, round after round, on a warm session of every target.
+func (b *bench) callingAll(ctx context.Context, targets []target, f func(target, *session) error) error {
 	return b.inTurn(ctx, targets, callLimit, func(_ context.Context, t target, s *session) error {
 		if err := s.warm(b.size.warm); err != nil {
 			return err
@@ -75,17 +80,27 @@ func (s *session) complete(line []byte, kb int) error {
 	return nil
 }
 
+// callOften makes n calls one after the other and returns how many microseconds
+// each took.
+func (s *session) callOften(n, kb int) ([]float64, error) {
+	took := make([]float64, n)
+	for i := range took {
+		one, err := s.call(kb)
+		if err != nil {
+			return nil, err
+		}
+		took[i] = microseconds(one)
+	}
+	return took, nil
+}
+
 // measureCall takes the times of calls one after the other.
 func measureCall(ctx context.Context, b *bench) error {
 	var p50, p99 series
 	err := b.calling(ctx, func(t target, s *session) error {
-		took := make([]float64, b.size.calls)
-		for i := range took {
-			one, err := s.call(0)
-			if err != nil {
-				return err
-			}
-			took[i] = microseconds(one)
+		took, err := s.callOften(b.size.calls, 0)
+		if err != nil {
+			return err
 		}
 		p50.add(t.name, percentile(took, 0.50))
 		p99.add(t.name, percentile(took, 0.99))
@@ -100,14 +115,20 @@ func measureCall(ctx context.Context, b *bench) error {
 func measureConcurrency(ctx context.Context, b *bench) error {
 	var rate series
 	err := b.calling(ctx, func(t target, s *session) error {
-		began := time.Now()
-		calls, err := s.flood(b.size.outstanding, func(int) bool { return time.Since(began) < b.size.spell })
-		rate.add(t.name, float64(calls)/time.Since(began).Seconds())
+		perSecond, err := b.rate(s)
+		rate.add(t.name, perSecond)
 		return err
 	})
 	name := fmt.Sprintf("calls per second, %d at a time", b.size.outstanding)
 	b.report.add(figure{Name: name, Unit: "1/s", Base: "direct", Goal: 0.7, Of: []string{product}, AtLeast: true}, &rate)
 	return err
+}
+
+// rate is how many calls a second a session makes with many under way.
+func (b *bench) rate(s *session) (float64, error) {
+	began := time.Now()
+	calls, err := s.flood(b.size.outstanding, func(int) bool { return time.Since(began) < b.size.spell })
+	return float64(calls) / time.Since(began).Seconds(), err
 }
 
 // flood keeps so many calls under way while more says so, given the number of
@@ -142,13 +163,9 @@ func (s *session) flood(outstanding int, more func(answers int) bool) (int, erro
 func measureLarge(ctx context.Context, b *bench) error {
 	var p50 series
 	err := b.calling(ctx, func(t target, s *session) error {
-		took := make([]float64, b.size.large)
-		for i := range took {
-			one, err := s.call(b.size.largeKB)
-			if err != nil {
-				return err
-			}
-			took[i] = microseconds(one)
+		took, err := s.callOften(b.size.large, b.size.largeKB)
+		if err != nil {
+			return err
 		}
 		p50.add(t.name, percentile(took, 0.50))
 		return nil

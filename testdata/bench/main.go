@@ -4,6 +4,14 @@
 //	go run ./testdata/bench -mcpproxy BIN [-only start,list,…] [-rounds 7] [-json FILE]
 //	go run ./testdata/bench -smoke -mcpproxy BIN
 //
+// One client: start, list, call, concurrency, large, bad, idle, soak; with
+// private servers, or with -shared as they are by default. Several clients:
+//
+//	hop    calls through the hub, next to private servers
+//	crowd  many instances that start together
+//	share  processes, memory and time of many clients with many servers from npm
+//	query  list, status and get while instances run
+//
 // Absolute times move by a factor of two between busy and quiet spells of a
 // machine, ratios do not. So whatever is compared runs in turn (A B C A B C …),
 // ratios are taken round by round, and medians are shown. A goal that is missed
@@ -11,11 +19,14 @@
 //
 // BIN should be built like the yardsticks, with -trimpath -ldflags "-s -w". All
 // that is started lives in process groups of its own, has a time limit, and is
-// ended before the next thing starts. Unix only; memory needs Linux.
+// ended before the next thing starts, a hub and its servers too. Unix only;
+// memory, and whatever starts a hub, need Linux. share needs the packages of
+// testdata/npm.
 package main
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -45,6 +56,10 @@ func measurements() []measurement {
 		{"bad", measureBad},
 		{"idle", measureIdle},
 		{"soak", measureSoak},
+		{"hop", measureHop},
+		{"crowd", measureCrowd},
+		{"share", measureShare},
+		{"query", measureQuery},
 	}
 }
 
@@ -52,6 +67,7 @@ func measurements() []measurement {
 type bench struct {
 	dir     string // temporary folder of this run
 	product string // path of mcpproxy, "" to measure the yardsticks alone
+	shared  bool   // mcpproxy shares its servers also where one client is measured
 	rounds  int
 	size    sizes
 	report  *report
@@ -70,18 +86,25 @@ type sizes struct {
 	rest        time.Duration // wait before memory is read
 	siblings    int           // instances beside the one measured
 	soak        int           // calls of the soak
+	clients     int           // clients that share servers
+	servers     int           // servers that they share
+	crowd       int           // instances that start together
+	present     int           // instances that run while the state is asked for
+	queries     int           // runs of each command that asks for it
 }
 
 // full are the sizes that the goals are stated for.
 func full() sizes {
 	return sizes{tools: 1000, warm: 100, calls: 1000, large: 100, largeKB: 100, outstanding: 32,
-		spell: 2 * time.Second, late: 5 * time.Second, rest: 1500 * time.Millisecond, siblings: 9, soak: 100_000}
+		spell: 2 * time.Second, late: 5 * time.Second, rest: 1500 * time.Millisecond, siblings: 9, soak: 100_000,
+		clients: 10, servers: 10, crowd: 20, present: 5, queries: 20}
 }
 
 // smoke are sizes that only prove that a measurement works.
 func smoke() sizes {
 	return sizes{tools: 40, warm: 5, calls: 20, large: 3, largeKB: 100, outstanding: 32,
-		spell: 100 * time.Millisecond, late: 500 * time.Millisecond, rest: 50 * time.Millisecond, siblings: 2, soak: 500}
+		spell: 100 * time.Millisecond, late: 500 * time.Millisecond, rest: 50 * time.Millisecond, siblings: 2, soak: 500,
+		clients: 2, servers: 2, crowd: 4, present: 2, queries: 3}
 }
 
 func main() {
@@ -103,10 +126,11 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
 	product := flags.String("mcpproxy", "", "mcpproxy binary; without it only the yardsticks are measured")
 	only := flags.String("only", strings.Join(names, ","), "measurements to take")
+	shared := flags.Bool("shared", false, "let mcpproxy share its servers in the measurements of one client too")
 	rounds := flags.Int("rounds", 7, "rounds of each measurement")
 	file := flags.String("json", "", "write all samples to this file too")
 	quick := flags.Bool("smoke", false, "one small round of each, to prove that it works")
-	limit := flags.Duration("limit", 40*time.Minute, "time limit for everything")
+	limit := flags.Duration("limit", 90*time.Minute, "time limit for everything")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
@@ -119,7 +143,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	ctx, cancel := context.WithTimeout(ctx, *limit)
 	defer cancel()
 
-	b := &bench{rounds: *rounds, size: full(), report: &report{out: out}}
+	b := &bench{shared: *shared, rounds: *rounds, size: full(), report: &report{out: out}}
 	if *quick {
 		b.rounds, b.size = 1, smoke()
 	}
@@ -137,6 +161,16 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	}
 	defer os.RemoveAll(b.dir)
 	b.report.begin(b)
+	err = b.measure(ctx, chosen)
+	// Also what an error or a signal has left behind must not outlive the bench.
+	if err := errors.Join(err, b.endAll(context.WithoutCancel(ctx))); err != nil {
+		return err
+	}
+	return b.report.write(*file)
+}
+
+// measure takes the chosen measurements.
+func (b *bench) measure(ctx context.Context, chosen []string) error {
 	for _, m := range measurements() {
 		if !slices.Contains(chosen, m.name) {
 			continue
@@ -145,5 +179,5 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 			return fmt.Errorf("measure %s: %w", m.name, err)
 		}
 	}
-	return b.report.write(*file)
+	return nil
 }

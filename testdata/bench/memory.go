@@ -93,6 +93,9 @@ func (b *bench) idle(ctx context.Context, t target, n int) (_ memory, err error)
 		for _, s := range sessions {
 			err = errors.Join(err, s.close())
 		}
+		if err == nil && t.hub {
+			err = b.awaitGone(ctx)
+		}
 	}()
 	for range n {
 		s, err := b.open(ctx, t)

@@ -20,7 +20,10 @@ import (
 type target struct {
 	name   string
 	argv   []string
-	prefix string // in front of the upstream's tool names
+	env    []string // beside the usual
+	prefix string   // in front of the upstream's tool names
+	hub    bool     // what it starts ends later than itself
+	silent bool     // a word on stderr is a failure
 }
 
 // session is a running target and the measuring client's end of it. The client
@@ -54,8 +57,7 @@ func (b *bench) open(ctx context.Context, t target) (*session, error) {
 	s := &session{target: t, stderr: stderr.Name(), cancel: cancel}
 	s.cmd = exec.CommandContext(ctx, t.argv[0], t.argv[1:]...)
 	s.cmd.Stderr = stderr
-	s.cmd.Dir = b.dir
-	s.cmd.Env = append(os.Environ(), "HOME="+b.dir, "XDG_CONFIG_HOME="+filepath.Join(b.dir, "xdg"))
+	s.cmd.Dir, s.cmd.Env = b.dir, append(b.environ(), t.env...)
 	s.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	s.cmd.Cancel = func() error { return syscall.Kill(-s.cmd.Process.Pid, syscall.SIGKILL) }
 	s.cmd.WaitDelay = 2 * time.Second
@@ -78,6 +80,12 @@ func (b *bench) open(ctx context.Context, t target) (*session, error) {
 	return s, nil
 }
 
+// environ is the environment of all that is started. The home folder is this
+// run's own, and by it everything is found again.
+func (b *bench) environ() []string {
+	return append(os.Environ(), "HOME="+b.dir, "XDG_CONFIG_HOME="+filepath.Join(b.dir, "xdg"))
+}
+
 // close ends the target by the end of its stdin, and kills its group when that
 // takes too long.
 func (s *session) close() error {
@@ -92,6 +100,13 @@ func (s *session) close() error {
 	}
 	if err := s.cmd.Wait(); err != nil {
 		return s.failed("end", err)
+	}
+	said, err := os.Stat(s.stderr)
+	if err != nil {
+		return err
+	}
+	if s.target.silent && said.Size() > 0 {
+		return s.failed("listen to", errors.New("it is not silent"))
 	}
 	return os.Remove(s.stderr)
 }

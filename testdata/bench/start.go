@@ -118,9 +118,14 @@ func (s *session) countTools(count func(line []byte) int) (int, error) {
 	}
 }
 
-// awaitTools lists until there are n tools, and returns the time from the start
-// of the process to the complete list.
+// awaitTools lists every 5 ms until there are n tools, and returns the time from
+// the start of the process to the complete list.
 func (s *session) awaitTools(ctx context.Context, n int, count func(line []byte) int) (time.Duration, error) {
+	return s.awaitToolsEvery(ctx, 5*time.Millisecond, n, count)
+}
+
+// awaitToolsEvery is awaitTools with another pause between two lists.
+func (s *session) awaitToolsEvery(ctx context.Context, pause time.Duration, n int, count func(line []byte) int) (time.Duration, error) {
 	for {
 		got, err := s.countTools(count)
 		if err != nil {
@@ -130,7 +135,7 @@ func (s *session) awaitTools(ctx context.Context, n int, count func(line []byte)
 			return time.Since(s.began), nil
 		}
 		select {
-		case <-time.After(5 * time.Millisecond):
+		case <-time.After(pause):
 		case <-ctx.Done():
 			return 0, s.failed("list tools of", fmt.Errorf("%d of %d: %w", got, n, ctx.Err()))
 		}

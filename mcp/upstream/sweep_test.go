@@ -1,0 +1,110 @@
+//go:build unix
+
+package upstream
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"mcpproxy/mcp/config"
+	"mcpproxy/store"
+)
+
+// every is a server entry whose lists are read again at that interval, which is
+// shorter than a configuration can say.
+func every(t *testing.T, interval time.Duration, entry string) config.Server {
+	t.Helper()
+	spec := entriesOf(t, entry)[0]
+	spec.ToolDiscoveryInterval = interval
+	return spec
+}
+
+// TestSweep has a server that changes its list without a word: the next reading
+// finds out.
+func TestSweep(t *testing.T) {
+	watchGoroutines(t)
+	s := newScript(t, "s", `"methods":{"tools/list":{"result":{"tools":[{"name":"only","inputSchema":{"type":"object"}}]},"times":1}}`)
+	var changes atomic.Int32
+	set := Open(t.Context(), Options{
+		Servers: []config.Server{every(t, 300*time.Millisecond, s.entry(""))},
+		Store:   func() *store.DB { return nil }, Now: time.Now,
+		Changed: func() { changes.Add(1) },
+	})
+	defer set.Close(context.Background())
+	set.Introduce(t.Context())
+	awaitClaim(t, "the new tools are there", func() bool { return len(set.Loaded().Server("s").Tools) > 1 })
+	if n := len(s.events("start")); n != 1 {
+		t.Errorf("the server was started %d times", n)
+	}
+}
+
+// TestSweepsKeepOneSession reads the lists of a remote server many times.
+func TestSweepsKeepOneSession(t *testing.T) {
+	watchGoroutines(t)
+	var mu sync.Mutex
+	sessions := map[string]bool{}
+	lists := 0
+	server := sdkServer()
+	server.AddReceivingMiddleware(func(next mcp.MethodHandler) mcp.MethodHandler {
+		return func(ctx context.Context, method string, r mcp.Request) (mcp.Result, error) {
+			if method == "tools/list" {
+				mu.Lock()
+				lists++
+				sessions[r.GetSession().ID()] = true
+				mu.Unlock()
+			}
+			return next(ctx, method, r)
+		}
+	})
+	url := serve(t, mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return server }, nil))
+	set := Open(t.Context(), Options{
+		Servers: []config.Server{every(t, 20*time.Millisecond, fmt.Sprintf(`{"name":"s","url":%q}`, url))},
+		Store:   func() *store.DB { return nil }, Now: time.Now,
+	})
+	defer set.Close(context.Background())
+	set.Introduce(t.Context())
+	awaitClaim(t, "its lists were read eight times", func() bool {
+		mu.Lock()
+		defer mu.Unlock()
+		return lists >= 8
+	})
+	mu.Lock()
+	defer mu.Unlock()
+	if len(sessions) != 1 {
+		t.Errorf("%d sessions for %d readings", len(sessions), lists)
+	}
+}
+
+// TestSweepOncePerMachine has two instances know one remote server: only one of
+// them reads its lists again.
+func TestSweepOncePerMachine(t *testing.T) {
+	db, err := store.Open(t.Context(), filepath.Join(t.TempDir(), "store.db"), store.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	spec := entriesOf(t, `{"name":"s","url":"http://127.0.0.1:1/mcp"}`)
+	var mine []bool
+	for _, instance := range []string{"one", "two"} {
+		set := Open(t.Context(), Options{Servers: spec, Store: func() *store.DB { return db }, Now: time.Now, Instance: instance})
+		defer set.Close(context.Background())
+		mine = append(mine, set.server("s").mine(t.Context(), "discovery", time.Minute))
+	}
+	if !mine[0] || mine[1] {
+		t.Errorf("whose turn it is: %v", mine)
+	}
+	// A child is its own process's business.
+	child := Open(t.Context(), Options{Servers: entriesOf(t, `{"name":"s","command":"true"}`), Store: func() *store.DB { return db }, Now: time.Now, Instance: "three"})
+	defer child.Close(context.Background())
+	if !child.server("s").mine(t.Context(), "discovery", time.Minute) {
+		t.Error("nobody would look after a child")
+	}
+}
