@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"slices"
 )
 
 // sharing is the name of mcpproxy with shared servers where product is that with
@@ -28,8 +29,16 @@ func measureHop(ctx context.Context, b *bench) error {
 		return err
 	}
 	shared.name = sharing
+	once, err := b.through(ctx, "forward", callTools)
+	if err != nil {
+		return err
+	}
+	// The way through the hub has one process more, as has this.
+	twice := once
+	twice.name = "forward forward"
+	twice.argv = slices.Concat(once.argv[:3], once.argv[:2], []string{""}, once.argv[3:])
 	var p50, p99, large, rate series
-	err = b.callingAll(ctx, []target{direct, private, shared}, func(t target, s *session) error {
+	err = b.callingAll(ctx, []target{direct, once, private, twice, shared}, func(t target, s *session) error {
 		small, err := s.callOften(b.size.calls, 0)
 		if err != nil {
 			return err
