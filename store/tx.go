@@ -16,9 +16,9 @@ const (
 	writeWait = 15 * time.Second
 	// writerBusy is how long SQLite itself waits for them.
 	writerBusy = time.Millisecond
-	// A write that waits looks again after as long as it has waited, restPause
-	// at most. When it is hungry it looks again after hungryPause.
-	restPause   = 100 * time.Millisecond
+	// patience bounds the time until a write that waits looks again. It ends
+	// when the write has waited for hungry.
+	patience    = 150 * time.Millisecond
 	hungry      = time.Second
 	hungryPause = 5 * time.Millisecond
 )
@@ -81,8 +81,9 @@ func (db *DB) Write(ctx context.Context, op Op) error {
 // begin begins a write transaction. SQLite's own way to wait for a lock is to
 // ask for it ever more rarely, in the end ten times a second. Where others write
 // without a break that is rare enough to find it taken each time, for as long as
-// SQLite waits. Begin does the same at first, since whoever has the lock gets on
-// best undisturbed, but asks so often after a while that it is its turn.
+// SQLite waits. Begin is even more patient at first: to ask costs as much as to
+// write, and whoever has the lock gets on best undisturbed, which is what keeps
+// the waits few. After a while it asks so often that it is its turn.
 func begin(ctx context.Context, pool *sql.DB) (*sql.Tx, error) {
 	for start := time.Now(); ; {
 		tx, err := pool.BeginTx(ctx, nil)
@@ -90,7 +91,7 @@ func begin(ctx context.Context, pool *sql.DB) (*sql.Tx, error) {
 		if code(err) != sqlite3.SQLITE_BUSY || waited > writeWait {
 			return tx, err
 		}
-		pause := max(time.Millisecond, min(waited, restPause))
+		pause := max(time.Millisecond, min(3*waited, patience))
 		if waited > hungry {
 			pause = hungryPause
 		}
