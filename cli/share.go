@@ -80,8 +80,9 @@ func (a *app) attend(ctx context.Context, c *core, session *wire.Session, greete
 	defer tick.Stop()
 	for {
 		// A presence that could not be written is written at the next tick.
+		present := row
 		_ = c.openStore().Later(func(ctx context.Context, tx *store.Tx) error {
-			if err := tx.PutInstance(ctx, row); err != nil {
+			if err := tx.PutInstance(ctx, present); err != nil {
 				return err
 			}
 			_, err := tx.PruneInstances(ctx, absence)
@@ -91,7 +92,7 @@ func (a *app) attend(ctx context.Context, c *core, session *wire.Session, greete
 		case <-tick.C:
 		case row.Hub = <-c.joined:
 		case <-ctx.Done():
-			_ = c.openStore().Later(func(ctx context.Context, tx *store.Tx) error { return tx.RemoveInstance(ctx, row.ID) })
+			_ = c.openStore().Later(func(ctx context.Context, tx *store.Tx) error { return tx.RemoveInstance(ctx, c.instance) })
 			return
 		}
 	}
