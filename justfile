@@ -21,7 +21,7 @@ bench *flags:
 
 # one small round of every measurement
 bench-smoke:
-    .ci/run bench
+    .ci/run npm bench
 
 # put the program between real servers and real clients from npm
 e2e:

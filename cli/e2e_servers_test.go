@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -129,10 +130,14 @@ func (e *endToEnd) testConversation(t *testing.T) {
 // through the proxy. The events of a step are compared in the given order.
 func (w *world) compareConversations(t *testing.T, server serverConfig, order func([]string) []string) {
 	t.Helper()
-	argv := append([]string{w.node, w.script("exercise-everything.mjs"), server.Command}, server.Args...)
+	exercise := []string{w.script("exercise-everything.mjs")}
+	if allShared() {
+		exercise = append(exercise, "--no-roots") // which shared servers do not get
+	}
+	argv := slices.Concat([]string{w.node}, exercise, []string{server.Command}, server.Args)
 	direct := parseConversation(t, w.runIn(t, w.work, server.environ(w), argv).stdout)
 
-	args := append([]string{w.script("exercise-everything.mjs"), "--prefix", everything + "__", w.program}, w.proxyArgs()...)
+	args := slices.Concat(exercise, []string{"--prefix", everything + "__", w.program}, w.proxyArgs())
 	proxied := parseConversation(t, w.run(t, w.node, args...).stdout)
 
 	want := listing{}

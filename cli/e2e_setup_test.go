@@ -170,9 +170,10 @@ func (w *world) configure(t *testing.T, servers []serverConfig) {
 	t.Helper()
 	raw, err := json.MarshalIndent(map[string]any{
 		"mcpServers":           servers,
-		"share_upstreams":      false, // a shared server outlives its client on purpose
+		"share_upstreams":      allShared(), // a shared server outlives its client on purpose
+		"hub_idle_timeout":     hubIdle.String(),
 		"inherit_env":          "base",
-		"enable_socket":        false,
+		"enable_socket":        allShared(),
 		"activity_max_records": 1000,
 	}, "", "  ")
 	if err != nil {

@@ -91,7 +91,7 @@ func begin(ctx context.Context, pool *sql.DB) (*sql.Tx, error) {
 		if code(err) != sqlite3.SQLITE_BUSY || waited > writeWait {
 			return tx, err
 		}
-		pause := max(time.Millisecond, min(3*waited, patience))
+		pause := max(time.Millisecond, min(5*waited, patience))
 		if waited > hungry {
 			pause = hungryPause
 		}

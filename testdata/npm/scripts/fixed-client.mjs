@@ -16,8 +16,8 @@ const PATIENCE = 20_000;
 const CAPABILITIES = {
   sampling: {},
   elicitation: { form: {}, url: {} },
-  roots: { listChanged: true },
 };
+const ROOTS = { roots: { listChanged: true } };
 
 const SAMPLED = {
   role: "assistant",
@@ -39,16 +39,16 @@ export class FixedClient {
   #waiting = [];
   #events = [];
 
-  constructor(command, args) {
+  constructor(command, args, roots = true) {
     this.transport = new RawStdioTransport(command, args);
     this.transport.onraw = (line, message) => this.#record(line, message);
     this.roots = [{ uri: "file:///fixed/one", name: "one" }];
     /** What the next elicitations are answered with: accept, decline or cancel. */
     this.actions = [];
-    this.client = new Client({ name: "fixed-client", version: "1.0.0" }, { capabilities: CAPABILITIES });
+    this.client = new Client({ name: "fixed-client", version: "1.0.0" }, { capabilities: { ...CAPABILITIES, ...(roots ? ROOTS : {}) } });
     this.client.setRequestHandler(CreateMessageRequestSchema, () => SAMPLED);
     this.client.setRequestHandler(ElicitRequestSchema, (request) => this.#elicited(request.params));
-    this.client.setRequestHandler(ListRootsRequestSchema, () => ({ roots: this.roots }));
+    if (roots) this.client.setRequestHandler(ListRootsRequestSchema, () => ({ roots: this.roots }));
   }
 
   connect() {
