@@ -184,6 +184,11 @@ func (c *client) Notified(_ *wire.Session, method string, params json.RawMessage
 	switch {
 	case method == upstream.MethodLeave:
 		c.replaced.Store(string(wire.Member(params, "replaced")) == "true")
+	case method == upstream.MethodAdjust:
+		var times upstream.Times
+		if err := json.Unmarshal(params, &times); err == nil && p != nil {
+			c.hub.set.Adjust(p.id, times)
+		}
 	case p != nil:
 		c.hub.set.NotifiedBy(p.id, method, params)
 	}

@@ -18,8 +18,9 @@
 //	hub/status  -> Report
 //	hub/stop    -> {} once all servers have been stopped; the hub then ends
 //
-// and the notification notifications/hub/leave {"replaced": true}: the entry of
-// this session's server has changed, so its process need not be kept for later.
+// and the notifications notifications/hub/leave {"replaced": true}: the entry of
+// this session's server has changed, so its process need not be kept for later;
+// and notifications/hub/adjust: upstream.Times of the server as they are now.
 //
 // Both ends refuse a peer of another user.
 package hub

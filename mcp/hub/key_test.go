@@ -13,7 +13,7 @@ func TestNaming(t *testing.T) {
 	base := func() upstream.Entry {
 		return upstream.Entry{
 			Name: "s", Fingerprint: "f", Command: "/bin/s", Dir: "/home", Announced: json.RawMessage(`{"a":{},"b":1}`),
-			Args: []string{"ab", "c"}, Env: []string{"K=hidden", "L=2"}, Secrets: []string{"hidden"}, InitTimeout: 1,
+			Args: []string{"ab", "c"}, Env: []string{"K=hidden", "L=2"}, Secrets: []string{"hidden"}, Times: upstream.Times{InitTimeout: 1},
 		}
 	}
 	names := newNaming()

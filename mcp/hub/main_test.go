@@ -168,7 +168,7 @@ func (s *script) entry(env ...string) upstream.Entry {
 	return upstream.Entry{
 		Name: s.name, Fingerprint: "f", Announced: json.RawMessage(`{"sampling":{}}`),
 		Command: os.Args[0], Args: []string{"stub", s.file}, Env: env, Dir: filepath.Dir(s.file),
-		InitTimeout: eventually, CallToolTimeout: eventually,
+		Times: upstream.Times{InitTimeout: eventually},
 	}
 }
 

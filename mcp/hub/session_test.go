@@ -271,17 +271,34 @@ func TestSubscriptions(t *testing.T) {
 // paths that a call can take.
 func TestLeavingCancels(t *testing.T) {
 	o := newOffice(t, t.TempDir(), time.Minute, nil)
-	s := newScript(t, "busy", "")
-	patient := s.entry()
-	patient.CallIdleTimeout = time.Minute // such calls are not started, but handled
-	for _, entry := range []upstream.Entry{s.entry(), patient} {
-		before := len(s.events("cancelled"))
-		v := o.session(entry)
-		v.send("tools/call", `{"name":"slow","arguments":{"ms":50000}}`)
-		soon(t, "the server has the call", func() bool { return strings.Count(strings.Join(s.events("recv"), ""), "50000") == before+1 })
+	s := newScript(t, "busy", `"methods":{"custom/wait":{"never":true}}`)
+	for _, call := range [][2]string{
+		{"tools/call", `{"name":"slow","arguments":{"ms":50000}}`},
+		{"custom/wait", `{"ms":50000}`}, // not started, but handled
+	} {
+		heard, before := strings.Count(strings.Join(s.events("recv"), ""), "50000"), len(s.events("cancelled"))
+		v := o.session(s.entry())
+		v.send(call[0], call[1])
+		soon(t, "the server has the call", func() bool { return strings.Count(strings.Join(s.events("recv"), ""), "50000") == heard+1 })
 		v.leave()
 		soon(t, "the server is told", func() bool { return len(s.events("cancelled")) == before+1 })
 	}
+}
+
+// TestAdjust changes how often a server is probed while a session is open.
+func TestAdjust(t *testing.T) {
+	o := newOffice(t, t.TempDir(), time.Minute, nil)
+	s := newScript(t, "probed", "")
+	v := o.session(s.entry())
+	if n := strings.Count(strings.Join(s.events("recv"), ""), `"ping"`); n != 0 {
+		t.Fatalf("%d probes without an interval", n)
+	}
+	raw, err := json.Marshal(upstream.Times{InitTimeout: eventually, HealthCheckInterval: 20 * time.Millisecond})
+	if err != nil {
+		t.Fatal(err)
+	}
+	v.notify(upstream.MethodAdjust, string(raw))
+	soon(t, "the server is probed", func() bool { return strings.Contains(strings.Join(s.events("recv"), ""), `"ping"`) })
 }
 
 // TestDeafClient has a session that does not read its answers harm nobody else.

@@ -26,22 +26,27 @@ type Entry struct {
 	Dir     string   `json:"dir"`
 	Secrets []string `json:"secrets"` // to be masked
 
-	// In nanoseconds; see config.Settings.
+	Times
+}
+
+// Times are the settings of a server that the hub goes by, in nanoseconds; see
+// config.Settings. How long a call may take is the instance's business.
+type Times struct {
 	InitTimeout           time.Duration `json:"init_timeout"`
-	CallToolTimeout       time.Duration `json:"call_tool_timeout"`
-	CallIdleTimeout       time.Duration `json:"call_idle_timeout"`
 	HealthCheckInterval   time.Duration `json:"health_check_interval"`
 	ToolDiscoveryInterval time.Duration `json:"tool_discovery_interval"`
 }
 
+func timesOf(s *config.Server) Times {
+	return Times{s.InitTimeout, s.HealthCheckInterval, s.ToolDiscoveryInterval}
+}
+
 // entry is the server as the hub gets to know it.
 func (s *server) entry(r config.Resolved) Entry {
-	spec := s.spec()
 	return Entry{
 		Name: s.name, Fingerprint: s.fingerprint, Announced: s.announced(),
 		Command: r.Command, Args: r.Args, Env: r.Env, Dir: r.Dir, Secrets: r.Secrets,
-		InitTimeout: spec.InitTimeout, CallToolTimeout: spec.CallToolTimeout, CallIdleTimeout: spec.CallIdleTimeout,
-		HealthCheckInterval: spec.HealthCheckInterval, ToolDiscoveryInterval: spec.ToolDiscoveryInterval,
+		Times: timesOf(s.spec()),
 	}
 }
 
@@ -49,10 +54,10 @@ func (e *Entry) resolved() config.Resolved {
 	return config.Resolved{Command: e.Command, Args: e.Args, Env: e.Env, Dir: e.Dir, Secrets: e.Secrets}
 }
 
+// spec is the entry as a configuration has it, as far as a Set goes by it.
 func (e *Entry) spec() config.Server {
 	s := config.Server{Name: e.Name}
-	s.InitTimeout, s.CallToolTimeout, s.CallIdleTimeout = e.InitTimeout, e.CallToolTimeout, e.CallIdleTimeout
-	s.HealthCheckInterval, s.ToolDiscoveryInterval = e.HealthCheckInterval, e.ToolDiscoveryInterval
+	s.InitTimeout, s.HealthCheckInterval, s.ToolDiscoveryInterval = e.InitTimeout, e.HealthCheckInterval, e.ToolDiscoveryInterval
 	return s
 }
 
@@ -75,6 +80,13 @@ func (s *Set) Host(id string, e Entry) {
 	n.log.mask(e.Secrets)
 	next.add(n)
 	s.roster.Store(next)
+}
+
+// Adjust takes over the times of a hosted server while it runs.
+func (s *Set) Adjust(id string, times Times) {
+	if server := s.server(id); server != nil {
+		server.adjust((&Entry{Name: server.name, Times: times}).spec())
+	}
 }
 
 // Drop stops and forgets a hosted server; it returns when its process is gone.

@@ -24,6 +24,8 @@ const (
 	// MethodLeave is a notification: nobody else is going to need the server as
 	// it was configured.
 	MethodLeave = "notifications/hub/leave"
+	// MethodAdjust is a notification with the Times of the server as they are now.
+	MethodAdjust = "notifications/hub/adjust"
 )
 
 // hubMark is the member of an error's data that tells an error of the hub from
@@ -128,6 +130,15 @@ func (l *hubLink) Close(context.Context) error {
 // configured.
 func (l *hubLink) leave() {
 	l.out.Post(wire.Notification(MethodLeave, json.RawMessage(`{"replaced":true}`)))
+}
+
+// adjust tells the hub that the times of the server have changed.
+func (l *hubLink) adjust(times Times) {
+	params, err := json.Marshal(times)
+	if err != nil {
+		panic(err) // numbers can always be marshalled
+	}
+	l.out.Post(wire.Notification(MethodAdjust, params))
 }
 
 // OpenParams are the params of MethodOpen.

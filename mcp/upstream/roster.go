@@ -77,7 +77,13 @@ func (s *server) adjust(spec config.Server) {
 	}
 	next.Tools = override(spec, bare)
 	s.catalog = &next
+	c := s.conn
 	s.mu.Unlock()
+	if c != nil {
+		if l, ok := c.link.(*hubLink); ok {
+			l.adjust(timesOf(&spec))
+		}
+	}
 	select {
 	case s.adjusted <- struct{}{}:
 	default: // it was going to look anyway
