@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net"
 	"slices"
+	"sync"
 	"sync/atomic"
 
 	"mcpproxy/mcp/upstream"
@@ -22,6 +23,9 @@ type client struct {
 
 	process  atomic.Pointer[process] // once hub/open has succeeded
 	replaced atomic.Bool             // its server's entry has changed
+
+	adjusting sync.Mutex      // held until the Set has the times, so that the last count
+	times     *upstream.Times // as the instance last sent them; nil if it did not
 
 	// Guarded by the hub's lock.
 	opening        bool
@@ -139,13 +143,28 @@ func (c *client) connect(ctx context.Context, entry upstream.Entry) (upstream.He
 		return upstream.Hello{}, err
 	}
 	c.hub.set.Host(p.id, entry)
+	c.hub.hosted(p)
 	hello, err := c.hub.set.Connect(ctx, p.id)
 	if err != nil {
-		c.hub.part(c, p, false)
+		c.hub.part(c, p, c.replaced.Load())
 		return upstream.Hello{}, err
 	}
 	c.process.Store(p)
+	c.adjust(nil)
 	return hello, nil
+}
+
+// adjust has the server go by the times that the instance sends, nil for those
+// that it has sent; before there is a session they are kept for it.
+func (c *client) adjust(times *upstream.Times) {
+	c.adjusting.Lock()
+	defer c.adjusting.Unlock()
+	if times != nil {
+		c.times = times
+	}
+	if p := c.process.Load(); p != nil && c.times != nil {
+		c.hub.set.Adjust(p.id, *c.times)
+	}
 }
 
 // unavailable is the answer where a server, or the hub, cannot be used now.
@@ -186,8 +205,8 @@ func (c *client) Notified(_ *wire.Session, method string, params json.RawMessage
 		c.replaced.Store(string(wire.Member(params, "replaced")) == "true")
 	case method == upstream.MethodAdjust:
 		var times upstream.Times
-		if err := json.Unmarshal(params, &times); err == nil && p != nil {
-			c.hub.set.Adjust(p.id, times)
+		if err := json.Unmarshal(params, &times); err == nil {
+			c.adjust(&times)
 		}
 	case p != nil:
 		c.hub.set.NotifiedBy(p.id, method, params)
@@ -202,7 +221,7 @@ func (c *client) relay(ctx context.Context, p *process, method string, params js
 			return nil, refused
 		}
 		if err != nil {
-			return nil, unavailable(err)
+			return nil, wire.Errorf(wire.CodeUnavailable, "%v", err) // without data, for Mark
 		}
 		return page(kind, elements), nil
 	}
@@ -225,14 +244,13 @@ func (c *client) relay(ctx context.Context, p *process, method string, params js
 	return c.hub.set.Do(ctx, request)
 }
 
-// request is a request as it goes to the server.
+// request is a request as it goes to the server. Whether a call may be made
+// again is for the instance to say, whose user has a word in it.
 func (c *client) request(p *process, method string, params json.RawMessage) upstream.Request {
-	r := upstream.Request{Session: c.session, Server: p.id, Method: method, Params: params, Repeatable: true}
-	if method == "tools/call" {
-		tool, _ := wire.String(wire.Member(params, "name"))
-		r.Repeatable = c.hub.set.Repeatable(p.id, tool)
+	return upstream.Request{
+		Session: c.session, Server: p.id, Method: method, Params: params,
+		Repeatable: method != "tools/call",
 	}
-	return r
 }
 
 // Start implements wire.Starter for what goes to the server as it is.

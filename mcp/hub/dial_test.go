@@ -225,10 +225,41 @@ func TestDeadHub(t *testing.T) {
 		if alive(pid) {
 			t.Error("the dead hub's server had not ended when another was there")
 		}
-		all, err := s.db.Instances(t.Context())
-		if err != nil || len(all) != 1 {
-			t.Errorf("registered are %+v, %v", all, err)
+		soon(t, "the dead hub is forgotten", func() bool {
+			all, err := s.db.Instances(t.Context())
+			return err == nil && len(all) == 1
+		})
+	}
+}
+
+// TestTwoDeadHubs waits for the servers of a hub that was killed although the
+// one that came after it was killed too.
+func TestTwoDeadHubs(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, time.Minute)
+	d := NewDialer(s.options())
+	server := newScript(t, "one", `"ignore_eof":true,"ignore_term":true`)
+	v := newVisitor(t, mustConnect(t, s, d))
+	v.open(server.entry())
+	pid := pidOf(t, v)
+	soon(t, "the process is recorded", func() bool {
+		all, err := s.db.Processes(t.Context())
+		return err == nil && len(all) == 1 && all[0].PID == pid
+	})
+	for i := range 2 {
+		if err := s.hubs()[i].Process.Kill(); err != nil {
+			t.Fatal(err)
 		}
+		_ = s.hubs()[i].Wait()
+		s.dial(d)
+	}
+	next := newVisitor(t, mustConnect(t, s, d))
+	next.open(server.entry())
+	if alive(pid) {
+		t.Error("the first hub's server had not ended")
+	}
+	if n := len(s.hubs()); n != 3 {
+		t.Errorf("%d hubs were started", n)
 	}
 }
 

@@ -22,6 +22,10 @@
 // this session's server has changed, so its process need not be kept for later;
 // and notifications/hub/adjust: upstream.Times of the server as they are now.
 //
+// An error that is not the server's own has {"hub": true} in its data, and beside
+// it {"died": true} where the server ended while it worked on a request. The hub
+// never makes a tools/call a second time: that is for the instance to decide.
+//
 // Both ends refuse a peer of another user.
 package hub
 

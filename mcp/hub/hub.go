@@ -31,7 +31,8 @@ type hub struct {
 	set      *upstream.Set
 	end      context.CancelCauseFunc
 	orphans  orphans
-	trouble  string // why the lease was not renewed the last time
+	dead     []string // hubs that are registered until their processes have ended
+	trouble  string   // why the lease was not renewed the last time
 
 	resigned    sync.Once
 	connections sync.WaitGroup
@@ -53,6 +54,7 @@ type hub struct {
 type process struct {
 	id, name string
 	sessions map[*client]bool
+	hosted   bool      // the Set has it, and can be told of it
 	counted  int       // the number of sessions that the Set knows of
 	unused   time.Time // since when there is no session
 	discard  bool      // when unused, it is not kept
@@ -91,25 +93,32 @@ func (h *hub) look() {
 	}
 }
 
+// replacedWait is how long a session waits for the end of a process that the one
+// it needs replaces: a Set takes less to stop one.
+const replacedWait = 5 * time.Second
+
 // join makes a client a user of the process for an entry. It waits for the end
 // of one that is being dropped, or that a dead hub left, so that there are never
-// two.
+// two; of one with another entry it does so only if that has been replaced.
 func (h *hub) join(ctx context.Context, c *client, entry upstream.Entry) (*process, error) {
 	if err := h.orphans.wait(ctx, entry.Name); err != nil {
 		return nil, err
 	}
 	id := h.naming.id(entry)
-	for {
-		p, gone := h.admit(c, id, entry.Name)
+	patience := time.NewTimer(replacedWait)
+	defer patience.Stop()
+	for patient := true; ; {
+		p, gone := h.admit(c, id, entry.Name, patient)
 		switch {
 		case p != nil:
-			h.look()
 			return p, nil
 		case gone == nil:
 			return nil, errEnding
 		}
 		select {
 		case <-gone:
+		case <-patience.C:
+			patient = false
 		case <-ctx.Done():
 			return nil, context.Cause(ctx)
 		}
@@ -117,12 +126,18 @@ func (h *hub) join(ctx context.Context, c *client, entry upstream.Entry) (*proce
 }
 
 // admit is join without waiting; it returns what to wait for, nil where no
-// session can begin any more.
-func (h *hub) admit(c *client, id, name string) (p *process, gone <-chan struct{}) {
+// session can begin any more. Unless it is patient what was replaced is not
+// waited for.
+func (h *hub) admit(c *client, id, name string, patient bool) (p *process, gone <-chan struct{}) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.phase != serving || !h.clients[c] {
 		return nil, nil
+	}
+	for _, other := range h.processes {
+		if patient && other.name == name && other.id != id && other.replaced() {
+			return nil, other.gone
+		}
 	}
 	p = h.processes[id]
 	if p == nil {
@@ -137,6 +152,26 @@ func (h *hub) admit(c *client, id, name string) (p *process, gone <-chan struct{
 	h.sessions++
 	h.visited = true
 	return p, nil
+}
+
+// replaced reports whether a process is on its way out since no instance has its
+// entry any more: also where the hub has yet to hear that its last sessions have
+// ended. It is called with the hub's lock held.
+func (p *process) replaced() bool {
+	for c := range p.sessions {
+		if !c.replaced.Load() {
+			return false
+		}
+	}
+	return p.discard || len(p.sessions) > 0
+}
+
+// hosted has the Set told of a process that it knows now.
+func (h *hub) hosted(p *process) {
+	h.mu.Lock()
+	p.hosted = true
+	h.mu.Unlock()
+	h.look()
 }
 
 // part ends a client's use of a process.

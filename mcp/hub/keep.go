@@ -77,11 +77,11 @@ func (h *hub) review() chores {
 		if p.dropping {
 			continue
 		}
-		if n := len(p.sessions); n != p.counted {
+		if n := len(p.sessions); p.hosted && n != p.counted {
 			p.counted = n
 			c.users[p.id] = n
 		}
-		if level := p.level(); level != p.asked {
+		if level := p.level(); p.hosted && level != p.asked {
 			p.asked = level
 			c.levels[p.id] = level
 		}

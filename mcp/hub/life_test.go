@@ -6,10 +6,14 @@ import (
 	"bytes"
 	"errors"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"runtime/pprof"
 	"strconv"
 	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -149,6 +153,40 @@ func TestReplaced(t *testing.T) {
 	}
 }
 
+// TestReplacedOneByOne starts what an entry was replaced by when the old process
+// has ended, also where its last session has only said that it will leave.
+func TestReplacedOneByOne(t *testing.T) {
+	o := newOffice(t, t.TempDir(), time.Minute, nil)
+	for _, lingers := range []bool{false, true} {
+		s := newScript(t, "stubborn", `"eof_delay_ms":1500`)
+		v := o.session(s.entry("V=1"))
+		pid := pidOf(t, v)
+		v.notify(upstream.MethodLeave, `{"replaced":true}`)
+		v.call("ping", `{}`) // it has been read
+		next := o.visit()
+		var id string
+		if lingers {
+			id = next.send(upstream.MethodOpen, next.opening(s.entry("V=2")))
+			next.call("ping", `{}`)
+		}
+		v.leave()
+		s.await("eof", "")
+		if !alive(pid) {
+			t.Fatal("the process was too quick for this test")
+		}
+		if !lingers {
+			id = next.send(upstream.MethodOpen, next.opening(s.entry("V=2")))
+		}
+		if _, failure := next.receive(id); failure != "" {
+			t.Fatal(failure)
+		}
+		if alive(pid) {
+			t.Errorf("lingers %t: the old process had not ended", lingers)
+		}
+		next.leave()
+	}
+}
+
 // TestComingBack never has two processes of an entry: a session that comes while
 // the old process is being stopped waits for its end.
 func TestComingBack(t *testing.T) {
@@ -248,6 +286,58 @@ func TestLostLease(t *testing.T) {
 	}
 	if lease, err := o.db.Lease(t.Context(), leaseName(testBuild)); err != nil || lease.Holder != "another" {
 		t.Errorf("the lease is %+v, %v", lease, err)
+	}
+}
+
+// TestLeftProcesses keeps a dead hub registered as long as its processes may be
+// there, so that every later hub knows of them.
+func TestLeftProcesses(t *testing.T) {
+	for _, ends := range []bool{true, false} {
+		dir := t.TempDir()
+		db := openStore(t, dir, nil)
+		cmd := exec.Command(os.Args[0], "stub", newScript(t, "one", "").file)
+		cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+		input, err := cmd.StdinPipe()
+		if err == nil {
+			err = cmd.Start()
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		end := sync.OnceFunc(func() { _, _ = input.Close(), cmd.Wait() })
+		t.Cleanup(end)
+		err = errors.Join(
+			db.PutInstance(t.Context(), store.Instance{ID: "dead", Kind: Kind, Build: "other", Socket: filepath.Join(dir, "dead.sock")}),
+			db.PutProcess(t.Context(), store.Process{Instance: "dead", ID: "1", Key: store.Key{Name: "one"}, PID: cmd.Process.Pid}),
+		)
+		if err != nil {
+			t.Fatal(err)
+		}
+		began, passed := time.Now(), atomic.Int64{}
+		o := newOffice(t, dir, time.Minute, func(options *Options) {
+			options.Now = func() time.Time { return began.Add(time.Duration(passed.Load())) }
+		})
+		o.report() // it has seen what the dead hub left
+		if all, err := db.Instances(t.Context()); err != nil || len(all) != 2 {
+			t.Errorf("registered are %+v, %v", all, err)
+		}
+		if all, err := db.Processes(t.Context()); err != nil || len(all) != 1 || all[0].Instance != "dead" {
+			t.Errorf("recorded are %+v, %v", all, err)
+		}
+		if ends {
+			end()
+		} else {
+			passed.Store(int64(orphanWait)) // the pid must be another's
+		}
+		soon(t, "the dead hub is forgotten", func() bool {
+			all, err := db.Instances(t.Context())
+			return err == nil && len(all) == 1 && all[0].ID == o.id
+		})
+		if all, err := db.Processes(t.Context()); err != nil || len(all) != 0 {
+			t.Errorf("recorded are %+v, %v", all, err)
+		}
+		o.stop()
+		o.ended()
 	}
 }
 

@@ -83,11 +83,13 @@ func optionsFor(db *store.DB, dir, build, id string, idle time.Duration) Options
 		IdleTimeout: func() time.Duration { return idle },
 		Log:         func(text string) { fmt.Fprintln(os.Stderr, "hub", id, text) },
 		Open: func(ctx context.Context, changed func(string, []catalog.Kind)) *upstream.Set {
-			return upstream.Open(ctx, upstream.Options{
+			set := upstream.Open(ctx, upstream.Options{
 				Store: func() *store.DB { return db }, Guard: []string{os.Args[0], "guard"},
 				Version: "test", Instance: id, Now: time.Now, ListsChanged: changed,
 				Warn: func(text string) { fmt.Fprintln(os.Stderr, "hub", id, text) },
 			})
+			set.Load() // so that it follows what others write to the store
+			return set
 		},
 	}
 }
@@ -150,14 +152,20 @@ func newScript(t *testing.T, name, members string) *script {
 	t.Helper()
 	dir := t.TempDir()
 	s := &script{t: t, name: name, file: filepath.Join(dir, "scenario.json"), log: filepath.Join(dir, "events")}
+	s.write(members)
+	return s
+}
+
+// write changes what the server does when it is started the next time.
+func (s *script) write(members string) {
+	s.t.Helper()
 	if members != "" {
 		members = "," + members
 	}
-	text := fmt.Sprintf(`{"name":%q,"log":%q,"lifetime_ms":60000%s}`, name, s.log, members)
+	text := fmt.Sprintf(`{"name":%q,"log":%q,"lifetime_ms":60000%s}`, s.name, s.log, members)
 	if err := os.WriteFile(s.file, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
+		s.t.Fatal(err)
 	}
-	return s
 }
 
 // entry is what an instance hands to the hub, with more environment.

@@ -24,13 +24,16 @@ type orphans struct {
 	now   func() time.Time
 }
 
-// add takes the processes of a dead hub.
-func (o *orphans) add(processes []store.Process, hubID string) {
+// add takes the processes of a dead hub, and reports whether there are any that
+// have not ended.
+func (o *orphans) add(processes []store.Process, hubID string) (left bool) {
 	for _, p := range processes {
-		if p.Instance == hubID && p.PID > 1 {
+		if p.Instance == hubID && p.PID > 1 && !groupGone(p.PID) {
 			o.pids[p.Name] = append(o.pids[p.Name], p.PID)
+			left = true
 		}
 	}
+	return left
 }
 
 // wait returns when those of a server are gone, or ctx has ended.

@@ -103,10 +103,11 @@ func (h *hub) serve(ctx context.Context) error {
 	h.set = h.options.Open(background, h.listsChanged)
 	renewing, lapse := context.WithCancel(background)
 	defer lapse()
-	var accepting, keeping, renewal sync.WaitGroup
+	var accepting, keeping, renewal, mourning sync.WaitGroup
 	accepting.Go(func() { h.accept(background) })
 	keeping.Go(func() { h.keep(ending) })
 	renewal.Go(func() { h.renew(renewing) })
+	mourning.Go(func() { h.mourn(ending) })
 	h.log("serving instances")
 	<-ending.Done()
 
@@ -114,6 +115,7 @@ func (h *hub) serve(ctx context.Context) error {
 	h.dismiss()
 	h.set.Close(background)
 	keeping.Wait()
+	mourning.Wait()
 	lapse()
 	renewal.Wait()
 	// From here on another hub may start servers.
@@ -204,7 +206,9 @@ func (h *hub) resign(ctx context.Context) {
 	})
 }
 
-// sweep removes what hubs left that were killed, of other builds too.
+// sweep removes what hubs left that were killed, of other builds too. One whose
+// processes have not ended stays registered with them: this hub may be killed
+// before they have, and the next has to know them.
 func (h *hub) sweep(ctx context.Context, folder string) {
 	db := h.options.Store
 	instances, err := db.Instances(ctx)
@@ -214,13 +218,15 @@ func (h *hub) sweep(ctx context.Context, folder string) {
 	processes, err := db.Processes(ctx)
 	if err != nil {
 		h.log(err.Error())
+		instances = nil // nobody knows what they left
 	}
 	for _, instance := range instances {
-		if instance.Kind == Kind && instance.ID != h.options.ID && deserted(ctx, instance.Socket) {
-			h.orphans.add(processes, instance.ID)
-			if err := db.RemoveInstance(ctx, instance.ID); err != nil {
-				h.log(err.Error())
-			}
+		switch {
+		case instance.Kind != Kind || instance.ID == h.options.ID || !deserted(ctx, instance.Socket):
+		case h.orphans.add(processes, instance.ID):
+			h.dead = append(h.dead, instance.ID)
+		default:
+			h.forget(ctx, instance.ID)
 		}
 	}
 	// A socket can be younger than the registration of its hub, and still
@@ -233,6 +239,26 @@ func (h *hub) sweep(ctx context.Context, folder string) {
 		if deserted(ctx, path) {
 			_ = os.Remove(path) // what is left harms nobody
 		}
+	}
+}
+
+// mourn forgets the dead hubs that sweep has left registered when all their
+// processes have ended, or are not waited for any longer.
+func (h *hub) mourn(ctx context.Context) {
+	for server := range h.orphans.pids {
+		if h.orphans.wait(ctx, server) != nil {
+			return // the next hub does it
+		}
+	}
+	for _, id := range h.dead {
+		h.forget(ctx, id)
+	}
+}
+
+// forget removes a dead hub and its processes from the store.
+func (h *hub) forget(ctx context.Context, hubID string) {
+	if err := h.options.Store.RemoveInstance(ctx, hubID); err != nil && ctx.Err() == nil {
+		h.log(err.Error())
 	}
 }
 

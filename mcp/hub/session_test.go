@@ -5,6 +5,7 @@ package hub
 import (
 	"encoding/json"
 	"fmt"
+	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -299,6 +300,119 @@ func TestAdjust(t *testing.T) {
 	}
 	v.notify(upstream.MethodAdjust, string(raw))
 	soon(t, "the server is probed", func() bool { return strings.Contains(strings.Join(s.events("recv"), ""), `"ping"`) })
+}
+
+// TestAdjustWhileOpening keeps what is said of the times before the session has
+// begun.
+func TestAdjustWhileOpening(t *testing.T) {
+	o := newOffice(t, t.TempDir(), time.Minute, nil)
+	s := newScript(t, "slow", `"start_delay_ms":700`)
+	v := o.visit()
+	raw, err := json.Marshal(upstream.Times{InitTimeout: eventually, HealthCheckInterval: 20 * time.Millisecond})
+	if err != nil {
+		t.Fatal(err)
+	}
+	id := v.send(upstream.MethodOpen, v.opening(s.entry()))
+	v.notify(upstream.MethodAdjust, string(raw))
+	if _, failure := v.receive(id); failure != "" {
+		t.Fatal(failure)
+	}
+	soon(t, "the server is probed", func() bool { return strings.Contains(strings.Join(s.events("recv"), ""), `"ping"`) })
+}
+
+// TestDied leaves it to the session whether a call is made again during which
+// the server died, whatever the server says of its tool: on both paths that a
+// call can take.
+func TestDied(t *testing.T) {
+	o := newOffice(t, t.TempDir(), time.Minute, nil)
+	s := newScript(t, "frail", `"tools":[{"name":"die","inputSchema":{"type":"object"},"annotations":{"readOnlyHint":true}}],
+		"calls":{"die":{"exit":1}}`)
+	v := o.session(s.entry())
+	v.call("tools/list", `{}`)
+	for _, path := range []string{"started", "handled, since the server does not run"} {
+		before := strings.Count(strings.Join(s.events("recv"), ""), `"die"`)
+		id := v.send("tools/call", `{"name":"die","arguments":{}}`)
+		_, failure := v.receive(id)
+		data := wire.Member(v.answers[id].Error, "data")
+		if !strings.Contains(failure, "server frail ended during tools/call") || strings.Contains(failure, s.name+"-") || string(wire.Member(data, "hub")) != "true" || string(wire.Member(data, "died")) != "true" {
+			t.Errorf("%s: got %q with %s", path, failure, data)
+		}
+		if n := strings.Count(strings.Join(s.events("recv"), ""), `"die"`) - before; n != 1 {
+			t.Errorf("%s: the server was called %d times", path, n)
+		}
+	}
+}
+
+// TestUnreadList tells by the server's name which list there is not, as an error
+// of the hub.
+func TestUnreadList(t *testing.T) {
+	o := newOffice(t, t.TempDir(), time.Minute, nil)
+	s := newScript(t, "secretive", `"methods":{"tools/list":{"error":{"code":-32603,"message":"no"}}}`)
+	v := o.session(s.entry())
+	id := v.send("tools/list", `{}`)
+	_, failure := v.receive(id)
+	if !strings.Contains(failure, "tools/list could not be read") || strings.Contains(failure, s.name+"-") {
+		t.Errorf("got %q", failure)
+	}
+	if data := wire.Member(v.answers[id].Error, "data"); string(data) != `{"hub":true}` {
+		t.Errorf("its data is %s", data)
+	}
+}
+
+// TestChangedByRestart tells sessions of the list of a server that died while
+// nobody used it and has other tools when it is back, also after the hub has
+// looked into the store meanwhile.
+func TestChangedByRestart(t *testing.T) {
+	dir := t.TempDir()
+	o := newOffice(t, dir, time.Minute, nil)
+	other := openStore(t, dir, nil)
+	s, beacon := newScript(t, "updated", tools("old")), newScript(t, "beacon", "")
+	v := o.session(s.entry())
+	o.session(beacon.entry()) // looked at after the other
+	if list := string(v.call("tools/list", `{}`)); !strings.Contains(list, `"old"`) {
+		t.Fatalf("the list is %s", list)
+	}
+	pid := pidOf(t, v)
+	soon(t, "both lists are stored", func() bool {
+		rows, err := other.Servers(t.Context())
+		return err == nil && len(rows) == 2 && !rows[0].ListedAt.IsZero() && !rows[1].ListedAt.IsZero()
+	})
+	s.write(tools("new"))
+	process, err := os.FindProcess(pid)
+	if err == nil {
+		err = process.Kill()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	soon(t, "its end is recorded", func() bool {
+		processes, err := other.Processes(t.Context())
+		return err == nil && len(processes) == 1
+	})
+	started := len(beacon.events("start"))
+	if err := other.RequestRestart(t.Context(), "beacon", time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	soon(t, "the hub has looked into the store", func() bool { return len(beacon.events("start")) > started })
+
+	const changed = "notifications/tools/list_changed"
+	if n := len(v.heard(changed)); n != 0 {
+		t.Errorf("the session was told %d times before the server was back", n)
+	}
+	v.tool("pid", `{}`)
+	soon(t, "the session is told", func() bool { return len(v.heard(changed)) > 0 })
+	if list := string(v.call("tools/list", `{}`)); !strings.Contains(list, `"new"`) || strings.Contains(list, `"old"`) {
+		t.Errorf("the list is %s", list)
+	}
+	v.tool("pid", `{}`)
+	if n := len(v.heard(changed)); n != 1 {
+		t.Errorf("the session was told %d times", n)
+	}
+}
+
+// tools are the members of a scenario with one tool.
+func tools(name string) string {
+	return fmt.Sprintf(`"tools":[{"name":%q,"inputSchema":{"type":"object"}}]`, name)
 }
 
 // TestDeafClient has a session that does not read its answers harm nobody else.

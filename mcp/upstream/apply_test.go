@@ -8,7 +8,9 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -89,19 +91,120 @@ func TestApply(t *testing.T) {
 	}
 }
 
-// TestApplyDuringStart takes a server away while it starts.
+// TestApplyDuringStart takes a server away while it starts: the process ends, and
+// whoever waits for it is told.
 func TestApplyDuringStart(t *testing.T) {
 	watchGoroutines(t)
-	s := newScript(t, "s", `"start_delay_ms":700`)
+	s := newScript(t, "s", `"start_delay_ms":30000`)
 	o := open(t, s.entry(""))
 	got := make(chan string)
 	go func() { got <- o.call("s", "fast", "") }()
-	awaitClaim(t, "it starts", func() bool { return len(s.events("start")) == 1 })
+	awaitClaim(t, "it starts", func() bool { return s.living() == 1 })
+	begun := time.Now()
 	o.Apply(t.Context(), nil)
 	if text := <-got; !strings.Contains(text, "server s") {
 		t.Errorf("the call gave %s", text)
 	}
 	awaitClaim(t, "it ends", func() bool { return s.living() == 0 })
+	if took := time.Since(begun); took > 15*time.Second {
+		t.Errorf("it ended after %s", took)
+	}
+}
+
+// marked is the entry of a server with a variable, whose value is part of what
+// its connection is made of.
+func marked(s *script, value string) string {
+	return strings.Replace(s.entry(""), `"env":{`, `"env":{"MARK":"`+value+`",`, 1)
+}
+
+// TestNeverTwice changes the entry of a server while it starts, twice while it
+// stops, and takes it away and brings it back: there is never a second process.
+func TestNeverTwice(t *testing.T) {
+	for name, steps := range map[string]struct {
+		scenario string
+		entries  []string // values of MARK, "" for no entry at all
+	}{
+		"while it starts": {`"start_delay_ms":700`, []string{"1", "2"}},
+		"twice":           {`"eof_delay_ms":1400`, []string{"1", "2", "3"}},
+		"away and back":   {`"eof_delay_ms":1400`, []string{"1", "", "1"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newScript(t, "s", steps.scenario)
+			o := open(t, marked(s, "0"))
+			var calls sync.WaitGroup
+			call := func() { calls.Go(func() { o.call("s", "fast", "") }) }
+			call()
+			awaitClaim(t, "it starts", func() bool { return s.living() == 1 })
+			if !strings.Contains(steps.scenario, "start_delay") {
+				calls.Wait()
+			}
+			done := make(chan struct{})
+			var watching sync.WaitGroup
+			watching.Go(func() {
+				for {
+					if n := s.living(); n > 1 {
+						t.Errorf("%d processes at once", n)
+						return
+					}
+					select {
+					case <-time.After(20 * time.Millisecond):
+					case <-done:
+						return
+					}
+				}
+			})
+			for _, value := range steps.entries {
+				if value == "" {
+					o.Apply(t.Context(), nil)
+				} else {
+					o.Apply(t.Context(), entriesOf(t, marked(s, value)))
+					call()
+				}
+				time.Sleep(300 * time.Millisecond)
+			}
+			calls.Wait()
+			if got := o.call("s", "fast", ""); !strings.Contains(got, "fast") {
+				t.Errorf("at the end: %s", got)
+			}
+			close(done)
+			watching.Wait()
+		})
+	}
+}
+
+// TestSubscriptionsOutliveChange has a session that subscribed before the
+// server's entry changed hear of updates after it.
+func TestSubscriptionsOutliveChange(t *testing.T) {
+	watchGoroutines(t)
+	s := newScript(t, "s", "")
+	o := open(t, s.entry(""))
+	session, _ := sessionOf(`{}`)
+	if _, failure := o.Subscribe(t.Context(), Request{Session: session, Server: "s", Method: "resources/subscribe", Params: json.RawMessage(`{"uri":"x:1"}`)}, "x:1"); failure != nil {
+		t.Fatal(failure)
+	}
+	o.Apply(t.Context(), entriesOf(t, marked(s, "1")))
+	awaitClaim(t, "the new process is asked for updates", func() bool { return len(s.events("subscribe")) == 2 })
+}
+
+// TestFailuresOfOthers takes over the backoff of another process, and not that it
+// did not find a command on its PATH.
+func TestFailuresOfOthers(t *testing.T) {
+	now := time.Now()
+	for what, c := range map[string]struct {
+		row  store.Server
+		want int
+	}{
+		"backoff":    {store.Server{State: string(Unavailable), Failures: 2, AttemptedAt: now, NextAttemptAt: now.Add(time.Hour)}, 2},
+		"command":    {store.Server{State: string(Unavailable), Failures: 1, AttemptedAt: now}, 0},
+		"login":      {store.Server{State: string(NeedsLogin), Failures: 1, AttemptedAt: now}, 1},
+		"an old one": {store.Server{State: string(Unavailable), Failures: 2, NextAttemptAt: now.Add(time.Hour)}, 0},
+	} {
+		server := newServer(&Set{}, config.Server{Name: "s"})
+		if server.follows(c.row); server.failures != c.want {
+			t.Errorf("%s: %d failures, want %d", what, server.failures, c.want)
+		}
+	}
 }
 
 // TestProbes stops a server so that it answers nothing: three probes later it is
@@ -139,6 +242,84 @@ func TestProbesSpareBusyServer(t *testing.T) {
 	c.pending[2].givenUp = true
 	if c.busy() {
 		t.Error("a call that nobody waits for keeps the server from being probed")
+	}
+}
+
+// TestProbesSpareWhoIsNotHeard gives up no server whose answers cannot be handed
+// on, since a client does not read.
+func TestProbesSpareWhoIsNotHeard(t *testing.T) {
+	o := open(t)
+	c := newConn(t.Context(), "s", nil, nil)
+	c.delivering.Add(1)
+	server := newServer(o.Set, config.Server{Name: "s"})
+	if err := server.probe(t.Context(), c); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestHostedServer has a fresh hub meet a server that is known to have tools and
+// says at first that it has none; what it says later is told once; what it does
+// not say is waited for.
+func TestHostedServer(t *testing.T) {
+	watchGoroutines(t)
+	db, err := store.Open(t.Context(), filepath.Join(t.TempDir(), "store.db"), store.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := db.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	s := newScript(t, "s", `"methods":{"tools/list":{"result":{"tools":[]},"times":1},"prompts/list":{"delay_ms":2500,"result":{"prompts":[{"name":"p"}]}}}`)
+	entry := Entry{
+		Name: "s", Fingerprint: "f", Announced: json.RawMessage(`{}`), Command: os.Args[0], Args: []string{"stub", s.file},
+		Env: []string{"GORACE=atexit_sleep_ms=0"}, Dir: filepath.Dir(s.file), Times: Times{InitTimeout: time.Minute},
+	}
+	key := store.Key{Name: "s", Fingerprint: "f"}
+	err = db.Write(t.Context(), func(ctx context.Context, tx *store.Tx) error {
+		if err := tx.PutServer(ctx, store.Server{Key: key, State: "idle", Capabilities: json.RawMessage(`{"tools":{}}`), ConnectedAt: time.Now()}); err != nil {
+			return err
+		}
+		_, _, err := tx.ReplaceItems(ctx, key, []store.Item{{Key: key, Kind: "tool", Name: "old", Raw: json.RawMessage(`{"name":"old"}`), Hash: "h"}})
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	told := make(chan []catalog.Kind, 10)
+	set := Open(t.Context(), Options{
+		Store: func() *store.DB { return db }, Now: time.Now, Instance: "hub",
+		ListsChanged: func(_ string, kinds []catalog.Kind) { told <- kinds },
+	})
+	defer set.Close(context.Background())
+	set.Load()
+	set.Host("s-1", entry)
+	tools, err := set.Listed(t.Context(), "s-1", catalog.Tool)
+	if err != nil || len(tools) < 2 {
+		t.Errorf("%d tools, %v", len(tools), err)
+	}
+	prompts, err := set.Listed(t.Context(), "s-1", catalog.Prompt)
+	if err != nil || len(prompts) != 1 {
+		t.Errorf("%d prompts, %v", len(prompts), err)
+	}
+	// It dies while nobody uses it, and comes back with other tools.
+	if err := syscall.Kill(set.Processes()["s-1"], syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	s.change(`"tools":[{"name":"new","inputSchema":{"type":"object"}}]`)
+	awaitClaim(t, "its end is noticed", func() bool { return set.Processes()["s-1"] == 0 })
+	time.Sleep(2 * followTick) // the store is looked at meanwhile
+	if _, err := set.Connect(t.Context(), "s-1"); err != nil {
+		t.Fatal(err)
+	}
+	for late, news := time.After(30*time.Second), false; !news; {
+		select {
+		case kinds := <-told: // the prompts, which were late, among them
+			news = slices.Contains(kinds, catalog.Tool)
+		case <-late:
+			t.Fatal("nobody was told of the new tools")
+		}
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"mcpproxy/mcp/catalog"
@@ -38,6 +39,8 @@ type conn struct {
 	ctx    context.Context // of requests to clients; ends with close
 	cancel context.CancelFunc
 	tasks  sync.WaitGroup
+
+	delivering atomic.Int32 // messages on their way to a client
 
 	mu      sync.Mutex
 	closed  bool
@@ -141,12 +144,15 @@ func (c *conn) request(ctx context.Context, session *wire.Session, method string
 }
 
 // failure is an error that was the answer to a request.
-func (c *conn) failure(raw json.RawMessage) *wire.Error {
+func (c *conn) failure(raw json.RawMessage) error {
 	e := wire.ParseError(raw)
-	if _, hub := c.link.(*hubLink); hub && string(wire.Member(e.Data, hubMark)) == "true" {
-		return &wire.Error{Code: e.Code, Message: e.Message}
+	if _, hub := c.link.(*hubLink); !hub || string(wire.Member(e.Data, hubMark)) != "true" {
+		return e
 	}
-	return e
+	if string(wire.Member(e.Data, "died")) == "true" {
+		return &diedError{e.Message}
+	}
+	return &wire.Error{Code: e.Code, Message: e.Message}
 }
 
 // send delivers a request and returns where it is told that this failed. Over
@@ -250,6 +256,8 @@ func (c *conn) notify(ctx context.Context, method string, params json.RawMessage
 
 // receive takes every message of the link, in order; it never blocks.
 func (c *conn) receive(m wire.Message, during int64) {
+	c.delivering.Add(1)
+	defer c.delivering.Add(-1)
 	switch {
 	case m.IsResponse():
 		c.answered(m)

@@ -204,8 +204,11 @@ func (s *server) listsFailed(c *conn, failed []listing) {
 		// What a server answers to anything but tools/list is its last word.
 		if l.kind == catalog.Tool || !errors.As(l.err, new(*wire.Error)) {
 			s.unread[l.kind] = true
+		} else if s.hosted != nil {
+			s.elements[l.kind] = nil
 		}
 	}
+	s.tell()
 	s.mu.Unlock()
 	if died {
 		s.diedUnknown(c)
@@ -266,6 +269,7 @@ func (s *server) publish(ctx context.Context, h *hello, lists map[catalog.Kind]l
 	if tools && s.state == Unavailable && s.conn != nil {
 		s.state, s.err = Ready, nil
 	}
+	s.tell()
 	s.mu.Unlock()
 	s.record()
 	s.set.publish()
@@ -278,10 +282,16 @@ func sameItems(a, b []*catalog.Item) bool {
 	return slices.EqualFunc(a, b, func(a, b *catalog.Item) bool { return bytes.Equal(a.Raw, b.Raw) })
 }
 
+// tell wakes whoever waits for a list; it is called with the lock held.
+func (s *server) tell() {
+	close(s.news)
+	s.news = make(chan struct{})
+}
+
 // keep stores what the server has, for later starts, once all of it was read.
 func (s *server) keep() {
 	s.mu.Lock()
-	missing := len(s.unread) > 0
+	missing := len(s.unread) > 0 || s.viaHub // the hub keeps them
 	key := s.key()
 	rows := itemRows(key, s.catalog)
 	s.mu.Unlock()
@@ -326,9 +336,7 @@ func (s *server) restore(row store.Server) {
 	defer s.mu.Unlock()
 	s.remembered = true
 	s.modern = row.Era == "modern"
-	// A failure that stays until somebody changes something was about that
-	// process's PATH and variables, except where a login is missing.
-	if exact && (!row.NextAttemptAt.IsZero() || row.State == string(NeedsLogin)) {
+	if exact && counts(row) {
 		s.failures, s.next = row.Failures, row.NextAttemptAt
 	}
 	if row.ListedAt.IsZero() || s.known {
@@ -341,6 +349,13 @@ func (s *server) restore(row store.Server) {
 	next.HasResources = h.offers("resources")
 	s.catalog, s.known, s.stale = next, true, !exact
 	s.from, s.generation = row.Key, row.Generation
+}
+
+// counts reports whether a failure that another process met is one for this
+// process too. One that stays until somebody changes something was about that
+// process's PATH and variables, except where a login is missing.
+func counts(row store.Server) bool {
+	return row.Failures == 0 || !row.NextAttemptAt.IsZero() || row.State == string(NeedsLogin)
 }
 
 // stored is where the store holds what the server offers, if it does and the

@@ -94,7 +94,7 @@ func (s *Set) catchUp(ctx context.Context) {
 func (s *server) restartWanted(row store.Server) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.conn != nil && !s.hubbed() && row.RestartWantedAt.After(s.started)
+	return s.conn != nil && !s.viaHub && row.RestartWantedAt.After(s.started)
 }
 
 // follows takes over what a row says, and reports whether the items in the store
@@ -102,9 +102,12 @@ func (s *server) restartWanted(row store.Server) bool {
 func (s *server) follows(row store.Server) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if row.AttemptedAt.After(s.attempted) && s.unconnected() {
+	if row.AttemptedAt.After(s.attempted) && s.unconnected() && counts(row) {
 		// All share one backoff.
 		s.failures, s.next, s.attempted = row.Failures, row.NextAttemptAt, row.AttemptedAt
+	}
+	if s.hosted != nil {
+		return false // what is stored of it is its own word
 	}
 	running := s.conn != nil && s.conn.alive() && s.spec().URL == ""
 	if running || row.ListedAt.IsZero() || row.Generation <= s.generation || row.Audience != s.audience() && !s.stale && s.known {

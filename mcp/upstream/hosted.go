@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"slices"
 	"time"
 
 	"mcpproxy/mcp/catalog"
@@ -78,6 +77,7 @@ func (s *Set) Host(id string, e Entry) {
 	n := newServer(s, e.spec())
 	n.id, n.hosted, n.fingerprint = id, &e, e.Fingerprint
 	n.log.mask(e.Secrets)
+	s.restoreFresh(s.ctx, []*server{n}) // so that an empty list is doubted
 	next.add(n)
 	s.roster.Store(next)
 }
@@ -99,9 +99,12 @@ func (s *Set) Drop(ctx context.Context, id string) {
 			next.add(server)
 		}
 	}
+	gone := old.byID[id]
+	if gone != nil {
+		s.leave(gone)
+	}
 	s.roster.Store(next)
 	s.applying.Unlock()
-	gone := old.byID[id]
 	if gone == nil {
 		return
 	}
@@ -143,33 +146,29 @@ func (s *Set) Listed(ctx context.Context, id string, kind catalog.Kind) ([]json.
 	if server == nil {
 		return nil, errRetired
 	}
-	if _, err := server.connected(ctx); err != nil {
-		return nil, err
+	for {
+		c, err := server.connected(ctx)
+		if err != nil {
+			return nil, err
+		}
+		server.mu.Lock()
+		elements, read := server.elements[kind]
+		failed, news := server.unread[kind], server.news
+		server.mu.Unlock()
+		switch {
+		case read:
+			return elements, nil
+		case failed:
+			return nil, fmt.Errorf("server %s: %s could not be read", server.name, kind.ListMethod())
+		}
+		select {
+		case <-news:
+		case <-c.link.Done():
+			return nil, fmt.Errorf("server %s ended before it answered %s", server.name, kind.ListMethod())
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		}
 	}
-	select {
-	case <-server.settled:
-	case <-ctx.Done():
-		return nil, context.Cause(ctx)
-	}
-	server.mu.Lock()
-	defer server.mu.Unlock()
-	if server.unread[kind] || !server.catalog.Known {
-		return nil, fmt.Errorf("%s could not be read", kind.ListMethod())
-	}
-	return server.elements[kind], nil
-}
-
-// Repeatable reports whether a hosted server says of its tool that calling it
-// again does no harm.
-func (s *Set) Repeatable(id, tool string) bool {
-	server := s.server(id)
-	if server == nil {
-		return false
-	}
-	server.mu.Lock()
-	defer server.mu.Unlock()
-	at := slices.IndexFunc(server.catalog.Tools, func(i *catalog.Item) bool { return i.Name == tool })
-	return at >= 0 && server.catalog.Tools[at].Repeatable()
 }
 
 // SetLevelOf asks a hosted server for log messages of that level and above.

@@ -34,11 +34,24 @@ const hubMark = "hub"
 
 // Mark prepares an error for the way from the hub to an instance.
 func Mark(e *wire.Error) *wire.Error {
-	if e == nil || e.Raw != nil {
+	if e == nil || e.Raw != nil || e.Data != nil {
 		return e
 	}
 	return &wire.Error{Code: e.Code, Message: e.Message, Data: json.RawMessage(`{"` + hubMark + `":true}`)}
 }
+
+// diedData marks an error of the hub that tells of the end of a server while it
+// worked on a call. Whether the call is made again is for the instance to say.
+const diedData = `{"` + hubMark + `":true,"died":true}`
+
+// diedError is such an error at the instance; it is an errDied.
+type diedError struct{ message string }
+
+// Error is the hub's text.
+func (e *diedError) Error() string { return e.message }
+
+// Is implements the interface of errors.Is.
+func (e *diedError) Is(target error) bool { return target == errDied }
 
 // hubGrace is how long what was written to the hub may take to be sent.
 const hubGrace = 300 * time.Millisecond
@@ -122,7 +135,8 @@ func (l *hubLink) Close(context.Context) error {
 	l.end(errStopped)
 	l.out.Drain(hubGrace)
 	err := l.socket.Close()
-	l.read.Wait()
+	// It may be handing an answer to a client that does not read.
+	waitAtMost(&l.read, killGrace)
 	return err
 }
 
@@ -175,14 +189,15 @@ func (s *server) openShared(ctx context.Context, resolved config.Resolved) (*con
 		if err != nil || socket == nil {
 			return nil, nil, err
 		}
-		c := newConn(s.set.ctx, s.id, s.owner(), s)
+		c := newConn(s.set.ctx, s.name, s.owner(), s)
 		c.link = newHubLink(socket, s.set.options.MaxFrame, c.receive, c.garbage)
 		h, err := s.enter(ctx, c, resolved)
 		if err == nil {
 			return c, h, nil
 		}
+		gone := errors.Is(err, errHubEnding) || !c.alive()
 		closeErr := c.close(context.WithoutCancel(ctx))
-		if !errors.Is(err, errHubEnding) && !errors.Is(err, errDied) || try == hubTries {
+		if !gone || try == hubTries {
 			return nil, nil, errors.Join(err, closeErr)
 		}
 	}

@@ -46,6 +46,12 @@ func (s *Set) Do(ctx context.Context, r Request) (json.RawMessage, *wire.Error) 
 		defer cancel()
 	}
 	for attempt := 0; ; attempt++ {
+		if attempt > 0 {
+			// It may have been configured anew meanwhile.
+			if server = s.server(r.Server); server == nil {
+				return nil, notConfigured(r.Server)
+			}
+		}
 		c, err := server.connected(ctx)
 		if err != nil {
 			return nil, server.failure(err, "cannot be reached")
@@ -87,13 +93,20 @@ func (s *server) drop(ctx context.Context, c *conn) {
 
 func (s *server) callFailure(c *conn, method string, err error) *wire.Error {
 	var late *timeoutError
+	var atHub *diedError
 	switch {
 	case errors.As(err, &late):
 		return wire.Errorf(wire.CodeTimeout, "server %s: %s: %v", s.name, method, late)
 	case errors.Is(err, errIdle):
 		return wire.Errorf(wire.CodeTimeout, "server %s: %s: no sign of life for %s (call_idle_timeout)", s.name, method, s.spec().CallIdleTimeout)
+	case errors.As(err, &atHub):
+		return wire.Errorf(wire.CodeUnavailable, "%s", atHub.message)
 	case errors.Is(err, errDied) && !c.alive():
-		return s.failure(c.link.Err(), "ended during "+method)
+		failure := s.failure(c.link.Err(), "ended during "+method)
+		if s.hosted != nil {
+			failure.Data = json.RawMessage(diedData)
+		}
+		return failure
 	}
 	return s.failure(err, "failed during "+method)
 }

@@ -106,12 +106,14 @@ func (s *Set) restoreItems(ctx context.Context, servers []*server) {
 		s.warn("store: %v; servers are asked instead", err)
 		return
 	}
-	byServer := map[string][]store.Item{}
+	byKey := map[store.Key][]store.Item{}
 	for _, item := range items {
-		byServer[item.Key.Name] = append(byServer[item.Key.Name], item)
+		byKey[item.Key] = append(byKey[item.Key], item)
 	}
 	for _, server := range servers {
-		server.restoreItems(byServer[server.name])
+		if key, ok := server.stored(); ok {
+			server.restoreItems(byKey[key])
+		}
 	}
 }
 

@@ -2,6 +2,7 @@ package upstream
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"sync"
 
@@ -46,7 +47,11 @@ func (s *Set) Apply(ctx context.Context, servers []config.Server) {
 				gone = slices.DeleteFunc(gone, func(g *server) bool { return g == was })
 				n.adjust(spec)
 			} else {
-				n.predecessor = was
+				was.mu.Lock()
+				for uri, sessions := range was.subscribers {
+					n.subscribers[uri] = maps.Clone(sessions)
+				}
+				was.mu.Unlock()
 			}
 		}
 		if n != old.byID[spec.Name] {
@@ -55,14 +60,31 @@ func (s *Set) Apply(ctx context.Context, servers []config.Server) {
 		next.add(n)
 	}
 	s.restoreFresh(ctx, fresh)
+	s.leave(gone...)
 	s.roster.Store(next)
 	for _, server := range gone {
 		server.retire()
 	}
 	s.publish()
+	if !s.begun.Load() {
+		return // what is announced to servers is not known yet
+	}
 	for _, server := range fresh {
 		server.introduce()
+		server.mu.Lock()
+		if len(server.subscribers) > 0 && server.unconnected() {
+			server.begin()
+		}
+		server.mu.Unlock()
 	}
+}
+
+// leave notes that servers are on their way out; whoever takes their place waits
+// for them.
+func (s *Set) leave(servers ...*server) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.leaving = append(s.leaving, servers...)
 }
 
 // adjust takes over what may change while the server runs.
@@ -94,7 +116,7 @@ func (s *server) adjust(spec config.Server) {
 func (s *server) retire() {
 	s.mu.Lock()
 	s.retired = true
-	c := s.conn
+	c, a := s.conn, s.attempt
 	s.mu.Unlock()
 	if c != nil {
 		if l, ok := c.link.(*hubLink); ok {
@@ -102,24 +124,41 @@ func (s *server) retire() {
 		}
 	}
 	stop := func(ctx context.Context) {
+		if a != nil {
+			a.cancel(errRetired)
+			<-a.done
+		}
 		s.stop(context.WithoutCancel(ctx))
 		s.log.close()
 		close(s.gone)
+		s.set.mu.Lock()
+		defer s.set.mu.Unlock()
+		s.set.leaving = slices.DeleteFunc(s.set.leaving, func(l *server) bool { return l == s })
 	}
 	if !s.set.spawn(stop) {
-		// Close stops it with the others, or has done so.
-		close(s.gone)
+		stop(s.set.ctx) // the Set is being closed, and does not know it any more
 	}
 }
 
-// waitForPredecessor waits until the server whose place this one takes is gone.
-func (s *server) waitForPredecessor(ctx context.Context) {
-	if s.predecessor == nil {
-		return
-	}
-	select {
-	case <-s.predecessor.gone:
-	case <-ctx.Done():
+// waitForPredecessors waits until all servers whose place this one takes are
+// gone.
+func (s *server) waitForPredecessors(ctx context.Context) {
+	for {
+		s.set.mu.Lock()
+		at := slices.IndexFunc(s.set.leaving, func(l *server) bool { return l.id == s.id && l != s })
+		var before *server
+		if at >= 0 {
+			before = s.set.leaving[at]
+		}
+		s.set.mu.Unlock()
+		if before == nil {
+			return
+		}
+		select {
+		case <-before.gone:
+		case <-ctx.Done():
+			return
+		}
 	}
 }
 
@@ -127,7 +166,7 @@ func (s *server) waitForPredecessor(ctx context.Context) {
 func (s *Set) stopAll(ctx context.Context) {
 	var stops sync.WaitGroup
 	for _, server := range s.servers() {
-		stops.Go(func() { server.stop(ctx) })
+		stops.Go(func() { server.stop(ctx); server.resign() })
 	}
 	stops.Wait()
 }

@@ -49,7 +49,6 @@ type server struct {
 	shared      bool   // its process serves all clients, if there is a hub
 	hosted      *Entry // what to run for others; nil for a configured server
 	log         *serverLog
-	predecessor *server       // had the same id and is to be gone first; may be nil
 	gone        chan struct{} // retired and stopped
 	adjusted    chan struct{} // holds one: settings have changed
 
@@ -66,6 +65,8 @@ type server struct {
 	next        time.Time // of an automatic attempt
 	retrying    bool      // somebody waits for it
 	lost        bool      // given up while it was in use; it is tried again
+	viaHub      bool      // the last attempt to connect went to the hub
+	alone       bool      // it could be shared, but there is no hub
 	catalog     *catalog.Server
 	known       bool      // its lists were read once, now or in an earlier process
 	listed      bool      // its lists were read by this process
@@ -79,6 +80,7 @@ type server struct {
 	lastRead    time.Time                          // of lists
 	listGap     time.Duration                      // to the next reading
 	unread      map[catalog.Kind]bool              // lists that were asked for in vain
+	news        chan struct{}                      // closed when a list was read or could not be
 	elements    map[catalog.Kind][]json.RawMessage // lists of a hosted server as it gave them
 	subscribers map[string]map[*wire.Session]bool  // by URI
 	remembered  bool                               // the store knows of an attempt
@@ -90,9 +92,10 @@ type server struct {
 
 // attempt is one try to connect, shared by all who wait for it.
 type attempt struct {
-	done chan struct{}
-	conn *conn
-	err  error
+	cancel context.CancelCauseFunc
+	done   chan struct{}
+	conn   *conn
+	err    error
 }
 
 func newServer(set *Set, spec config.Server) *server {
@@ -105,6 +108,7 @@ func newServer(set *Set, spec config.Server) *server {
 		dirty:       map[catalog.Kind]bool{},
 		unread:      map[catalog.Kind]bool{},
 		elements:    map[catalog.Kind][]json.RawMessage{},
+		news:        make(chan struct{}),
 		subscribers: map[string]map[*wire.Session]bool{},
 		settled:     make(chan struct{}),
 		level:       set.level(),
@@ -180,11 +184,13 @@ func permanent(err error) bool {
 
 // begin starts an attempt; it is called with the lock held.
 func (s *server) begin() *attempt {
-	a := &attempt{done: make(chan struct{})}
+	ctx, cancel := context.WithCancelCause(s.set.ctx)
+	a := &attempt{cancel: cancel, done: make(chan struct{})}
 	old := s.conn
 	s.attempt, s.conn, s.state = a, nil, Starting
 	s.attempted = s.set.options.Now()
-	if !s.set.spawn(func(ctx context.Context) { s.try(ctx, a, old) }) {
+	if !s.set.spawn(func(context.Context) { defer cancel(nil); s.try(ctx, a, old) }) {
+		cancel(nil)
 		s.attempt, s.state = nil, Idle
 		a.err = errClosed
 		close(a.done)
@@ -192,15 +198,27 @@ func (s *server) begin() *attempt {
 	return a
 }
 
+// electionTime is how long it may take to find a hub, or to get one started.
+const electionTime = 15 * time.Second
+
 func (s *server) try(ctx context.Context, a *attempt, old *conn) {
 	if old != nil {
 		// There is never a second process beside one that is on its way out.
 		_ = old.close(ctx)
 	}
-	s.waitForPredecessor(ctx)
-	startCtx, cancel := context.WithTimeoutCause(ctx, s.spec().InitTimeout,
-		fmt.Errorf("not connected within %s (init_timeout)", s.spec().InitTimeout))
-	c, h, err := s.open(startCtx)
+	s.waitForPredecessors(ctx)
+	budget := s.spec().InitTimeout
+	late := fmt.Errorf("not connected within %s (init_timeout)", budget)
+	if s.shared && s.set.options.Hub != nil {
+		budget += electionTime // and the hub tells more of a server that is late
+	}
+	startCtx, cancel := context.WithTimeoutCause(ctx, budget, late)
+	var c *conn
+	var h *hello
+	err := context.Cause(startCtx) // it may be over before it was its turn
+	if err == nil {
+		c, h, err = s.open(startCtx)
+	}
 	cancel()
 	s.mu.Lock()
 	if err == nil && (ctx.Err() != nil || s.retired) {
@@ -226,7 +244,7 @@ func (s *server) try(ctx context.Context, a *attempt, old *conn) {
 		s.failed(err)
 	}
 	s.mu.Unlock()
-	if err != nil {
+	if err != nil && ctx.Err() == nil {
 		// Before anybody who waits goes on and perhaps closes the Set.
 		s.set.warn("server %s: %v", s.name, err)
 	}
@@ -277,8 +295,20 @@ func (s *server) open(ctx context.Context) (*conn, *hello, error) {
 	}
 	s.log.mask(resolved.Secrets)
 	if s.shared && s.set.options.Hub != nil && portable(resolved) {
+		s.mu.Lock()
+		s.viaHub, s.alone = true, false
+		s.mu.Unlock()
 		if c, h, err := s.openShared(ctx, resolved); c != nil || err != nil {
 			return c, h, err
+		}
+	}
+	if s.shared {
+		// It is this client's own after all.
+		s.mu.Lock()
+		s.viaHub, s.alone = false, true
+		s.mu.Unlock()
+		if resolved, err = s.resolve(); err != nil {
+			return nil, nil, err
 		}
 	}
 	if resolved.URL != "" {
@@ -294,7 +324,7 @@ func (s *server) open(ctx context.Context) (*conn, *hello, error) {
 }
 
 func (s *server) openHTTP(ctx context.Context, resolved config.Resolved) (*conn, *hello, error) {
-	c := newConn(s.set.ctx, s.id, s.owner(), s)
+	c := newConn(s.set.ctx, s.name, s.owner(), s)
 	var err error
 	c.link, err = dialHTTP(ctx, httpOptions{
 		URL: resolved.URL, Protocol: s.spec().Protocol, Headers: resolved.Headers,
@@ -305,14 +335,28 @@ func (s *server) openHTTP(ctx context.Context, resolved config.Resolved) (*conn,
 }
 
 func (s *server) openChild(ctx context.Context, resolved config.Resolved) (*conn, *hello, error) {
-	c := newConn(s.set.ctx, s.id, s.owner(), s)
+	c := newConn(s.set.ctx, s.name, s.owner(), s)
 	var err error
 	c.link, err = startStdio(stdioOptions{
 		Command: resolved.Command, Args: resolved.Args, Env: resolved.Env, Dir: resolved.Dir,
 		MaxFrame: s.set.options.MaxFrame, Log: s.log,
 		Spawner: s.set.spawner, Guard: s.set.guard, Garbage: c.garbage,
 	}, c.receive)
+	if l, ok := c.link.(*stdioLink); ok && err == nil {
+		// Before it has answered: whoever comes after a hub that was killed has to
+		// know of it.
+		s.recordProcess(l.cmd.Process.Pid)
+	}
 	return s.greeted(ctx, c, err)
+}
+
+func (s *server) recordProcess(pid int) {
+	s.mu.Lock()
+	process := store.Process{Instance: s.set.options.Instance, ID: s.id, Key: s.key(), PID: pid, Users: s.users, StartedAt: s.set.options.Now()}
+	s.mu.Unlock()
+	if process.Instance != "" {
+		s.set.save(func(ctx context.Context, tx *store.Tx) error { return tx.PutProcess(ctx, process) })
+	}
 }
 
 // greeted is the end of open: the handshake, or the end of the connection.
@@ -335,7 +379,10 @@ func (s *server) resolve() (config.Resolved, error) {
 	if s.hosted != nil {
 		return s.hosted.resolved(), nil
 	}
-	if s.shared {
+	s.mu.Lock()
+	alone := s.alone
+	s.mu.Unlock()
+	if s.shared && !alone {
 		return s.spec().ResolveShared(s.set.options.Env)
 	}
 	return s.spec().Resolve(s.set.options.Env)
@@ -365,7 +412,7 @@ func (s *server) announced() json.RawMessage {
 	if len(theirs) == 0 || theirs[0] != '{' {
 		return none
 	}
-	if !s.shared {
+	if !s.shared || s.alone {
 		return theirs
 	}
 	for _, capability := range []string{"sampling", "elicitation"} {
@@ -377,16 +424,6 @@ func (s *server) announced() json.RawMessage {
 }
 
 func (s *server) audience() string { return audience(s.announced()) }
-
-// hubbed reports whether the hub runs the server's process; it is called with
-// the lock held.
-func (s *server) hubbed() bool {
-	if s.conn == nil {
-		return false
-	}
-	_, ok := s.conn.link.(*hubLink)
-	return ok
-}
 
 func (s *server) handshake(ctx context.Context, c *conn) (*hello, error) {
 	h, err := c.initialize(ctx, s.set.options.Version, s.announced())
@@ -444,7 +481,15 @@ func (s *server) watch(ctx context.Context, c *conn) {
 	}
 	s.mu.Unlock()
 	_ = c.close(ctx)
-	s.record()
+	s.mu.Lock()
+	retired := s.retired
+	if _, hub := c.link.(*hubLink); hub && s.conn == c && s.attempt == nil && !retired && len(s.subscribers) > 0 && ctx.Err() == nil {
+		s.begin() // somebody waits for updates
+	}
+	s.mu.Unlock()
+	if !retired { // else its place may be another's
+		s.record()
+	}
 }
 
 // greet tells a fresh connection what sessions asked for before.
@@ -533,7 +578,7 @@ func (s *server) stop(ctx context.Context) {
 // for the store.
 func (s *server) record() {
 	s.mu.Lock()
-	if s.hubbed() {
+	if s.viaHub {
 		s.mu.Unlock()
 		return // the hub does
 	}

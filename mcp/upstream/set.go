@@ -90,6 +90,7 @@ type Set struct {
 
 	mu       sync.Mutex
 	closed   bool
+	leaving  []*server // retired and not gone yet
 	tasks    sync.WaitGroup
 	warned   map[string]bool
 	deadline time.Time // of all Settle calls

@@ -93,10 +93,15 @@ func TestSweepOncePerMachine(t *testing.T) {
 	defer db.Close()
 	spec := entriesOf(t, `{"name":"s","url":"http://127.0.0.1:1/mcp"}`)
 	var mine []bool
+	var again []time.Time
 	for _, instance := range []string{"one", "two"} {
 		set := Open(t.Context(), Options{Servers: spec, Store: func() *store.DB { return db }, Now: time.Now, Instance: instance})
 		defer set.Close(context.Background())
-		mine = append(mine, set.server("s").mine(t.Context(), "discovery", time.Minute))
+		turn, next := set.server("s").mine(t.Context(), "discovery", time.Minute)
+		mine, again = append(mine, turn), append(again, next)
+	}
+	if again[1].Before(again[0]) || again[1].Sub(again[0]) > 2*time.Second {
+		t.Errorf("whoever does it looks again at %v, the other at %v", again[0], again[1])
 	}
 	if !mine[0] || mine[1] {
 		t.Errorf("whose turn it is: %v", mine)
@@ -104,7 +109,7 @@ func TestSweepOncePerMachine(t *testing.T) {
 	// A child is its own process's business.
 	child := Open(t.Context(), Options{Servers: entriesOf(t, `{"name":"s","command":"true"}`), Store: func() *store.DB { return db }, Now: time.Now, Instance: "three"})
 	defer child.Close(context.Background())
-	if !child.server("s").mine(t.Context(), "discovery", time.Minute) {
+	if turn, _ := child.server("s").mine(t.Context(), "discovery", time.Minute); !turn {
 		t.Error("nobody would look after a child")
 	}
 }

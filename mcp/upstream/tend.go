@@ -8,6 +8,7 @@ import (
 
 	"mcpproxy/mcp/catalog"
 	"mcpproxy/mcp/wire"
+	"mcpproxy/store"
 )
 
 // A server that does not answer so many probes in a row, each for so long, is
@@ -40,44 +41,69 @@ func (s *server) tend(ctx context.Context, c *conn) {
 			return
 		case <-s.adjusted:
 		case <-probeDue:
-			if err := s.probe(ctx, c); err != nil {
-				s.giveUp(ctx, c, err)
-				return
+			mine, again := s.mine(ctx, "health", probe)
+			if mine {
+				if err := s.probe(ctx, c); err != nil {
+					s.giveUp(ctx, c, err)
+					return
+				}
 			}
-			probed = now()
+			probed = again.Add(-probe)
 		case <-listDue:
-			if s.mine(ctx, "discovery", list) {
+			mine, again := s.mine(ctx, "discovery", list)
+			if mine {
 				s.refresh(catalog.Kinds()...)
 			}
-			listed = now()
+			listed = again.Add(-list)
 		}
 	}
 }
 
+// leaseSlack is how much longer than to the next turn a lease lasts: as long as
+// it may take to come to it.
+const leaseSlack = time.Second
+
 // mine reports whether it falls to this process to do what is to be done once on
-// this machine in every interval. A child is its own process's business; a
-// remote server is seen by many.
-func (s *server) mine(ctx context.Context, task string, interval time.Duration) bool {
+// this machine in every interval, and when to ask again: after the interval, or
+// when whoever does it now may have died. A child is its own process's business;
+// a remote server is seen by many.
+func (s *server) mine(ctx context.Context, task string, interval time.Duration) (mine bool, again time.Time) {
 	db := s.set.options.Store()
+	next := s.set.options.Now().Add(interval)
 	if s.spec().URL == "" || db == nil || s.set.options.Instance == "" {
-		return true
+		return true, next
 	}
-	lease := fmt.Sprintf("%s/%s/%s", task, s.name, s.fingerprint)
-	held, _, err := db.Acquire(ctx, lease, s.set.options.Instance, interval+interval/2)
-	return held || err != nil
+	lease := s.lease(task)
+	held, now, err := db.Acquire(ctx, lease, s.set.options.Instance, interval+leaseSlack)
+	if held || err != nil {
+		return true, next
+	}
+	return false, now.ExpiresAt.Add(time.Millisecond)
+}
+
+func (s *server) lease(task string) string {
+	return fmt.Sprintf("%s/%s/%s", task, s.name, s.fingerprint)
+}
+
+// resign leaves to others what this process did for all.
+func (s *server) resign() {
+	if s.spec().URL == "" || s.set.options.Instance == "" {
+		return
+	}
+	for _, task := range []string{"health", "discovery"} {
+		lease := s.lease(task)
+		s.set.save(func(ctx context.Context, tx *store.Tx) error { return tx.Release(ctx, lease, s.set.options.Instance) })
+	}
 }
 
 // probe asks whether the server answers; any answer counts, and a server that
 // works on a call is not asked.
 // The hub answers for itself at once, whatever its servers work on.
 func (s *server) probe(ctx context.Context, c *conn) error {
-	if !s.mine(ctx, "health", s.spec().HealthCheckInterval) {
-		return nil
-	}
 	_, hub := c.link.(*hubLink)
 	var last error
 	for range probeTries {
-		if c.busy() && !hub {
+		if c.busy() && !hub || c.delivering.Load() > 0 {
 			return nil
 		}
 		once, cancel := context.WithTimeout(ctx, probeWait)
@@ -85,6 +111,9 @@ func (s *server) probe(ctx context.Context, c *conn) error {
 		cancel()
 		if err == nil || errors.As(err, new(*wire.Error)) || ctx.Err() != nil || !c.alive() {
 			return nil // it lives, or its end is noticed otherwise
+		}
+		if c.delivering.Load() > 0 {
+			return nil // it is not heard, since a client does not read
 		}
 		last = err
 	}
