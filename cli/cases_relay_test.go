@@ -225,7 +225,7 @@ func TestLogMessagesByLevel(t *testing.T) {
 // changed list of roots to all servers.
 func TestOtherNotificationsPass(t *testing.T) {
 	a, b := newStub(t, "a", ""), newStub(t, "b", "")
-	p := startProxy(t, configOf(a, b))
+	p := startProxy(t, privateConfig("", a, b))
 	p.initialize(`{"roots":{"listChanged":true}}`)
 	p.list("tools")
 	p.tool("a__notify", `{"method":"notifications/tasks/status","params":{"taskId":"t","status":"working","n":1.0}}`)

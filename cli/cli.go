@@ -55,6 +55,8 @@ type app struct {
 	Env
 	globals
 	opened []io.Closer
+
+	program *program // see self
 }
 
 // close closes what the command opened, last first, and returns the first error.

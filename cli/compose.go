@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -53,7 +54,7 @@ func (a *app) compose(ctx context.Context, cfg *config.Config, session *wire.Ses
 		Now:      a.Now,
 	}
 	if session != nil {
-		a.share(&options, c)
+		a.share(&options, c, runtime.GOOS)
 	}
 	c.set = upstream.Open(ctx, options)
 	c.gate = policy.NewGate(gated{c.set}, rules(cfg))

@@ -3,7 +3,9 @@ package cli_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -67,38 +69,76 @@ func TestReferences(t *testing.T) {
 }
 
 // TestSecretsStayInside has a secret that a server blurts out; what the proxy
-// says and keeps does not show it.
+// and the hub say and keep does not show it (Z04).
 func TestSecretsStayInside(t *testing.T) {
 	t.Parallel()
-	secret := "s3cr3t-0123456789"
-	dir := t.TempDir()
-	file := filepath.Join(dir, "token")
-	if err := os.WriteFile(file, []byte(secret+"\n"), 0o600); err != nil {
+	for name, configure := range map[string]func(string, ...*upstreamStub) string{"private": privateConfig, "shared": sharedConfig} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			secret := "s3cr3t-0123456789"
+			file := filepath.Join(t.TempDir(), "token")
+			if err := os.WriteFile(file, []byte(secret+"\n"), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			with := fmt.Sprintf(`"env":{"TOKEN":"${file:%s}"}`, file)
+			broken := newStub(t, "s", fmt.Sprintf(`"exit_at_start":1,"stderr_text":"bad token %s\n"`, secret)).with(with)
+			p := startProxy(t, configure("", broken, newStub(t, "well", "").with(with)))
+			p.initialize("")
+			m := p.tool("s__t", "")
+			if !m.isError() || !strings.Contains(m.text(), "bad token ***") {
+				t.Errorf("%s", m.Raw)
+			}
+			if got := p.tool("well__env", "").text(); !strings.Contains(got, secret) {
+				t.Errorf("the server has not its own secret: %s", got)
+			}
+			// While all that ends is still there, and after it.
+			data := filepath.Join(p.dir, "data")
+			texts := []map[string]string{filesIn(t, data)}
+			p.close()
+			assertAllGone(t, p.home(), hubIdle+endOfAll)
+			texts = append(texts, filesIn(t, data), map[string]string{"stderr": p.stderrText(), "the answer": string(m.Raw)})
+			if log := texts[1]["logs/s.log"]; !strings.Contains(log, "bad token ***") {
+				t.Errorf("the log: %s", log)
+			}
+			for _, needed := range []string{"mcpproxy.db", "logs/hub.log"} {
+				if _, there := texts[1][needed]; !there && (name == "shared" || needed != "logs/hub.log") {
+					t.Errorf("there is no %s to look into", needed)
+				}
+			}
+			for _, part := range texts {
+				for name, text := range part {
+					if strings.Contains(text, secret) {
+						t.Errorf("%s shows the secret", name)
+					}
+				}
+			}
+		})
+	}
+}
+
+// filesIn are the contents of all files in a folder, by their paths in it.
+func filesIn(t *testing.T, folder string) map[string]string {
+	t.Helper()
+	texts := map[string]string{}
+	err := filepath.WalkDir(folder, func(path string, entry fs.DirEntry, err error) error {
+		if errors.Is(err, fs.ErrNotExist) || err == nil && !entry.Type().IsRegular() {
+			return nil // it has just been removed, or holds no text
+		}
+		if err != nil {
+			return err
+		}
+		raw, err := os.ReadFile(path)
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
+		name, _ := filepath.Rel(folder, path) // a path in it
+		texts[filepath.ToSlash(name)] = string(raw)
+		return err
+	})
+	if err != nil {
 		t.Fatal(err)
 	}
-	s := newStub(t, "s", fmt.Sprintf(`"exit_at_start":1,"stderr_text":"bad token %s\n"`, secret)).
-		with(fmt.Sprintf(`"env":{"TOKEN":"${file:%s}"}`, file))
-	p := startProxy(t, configOf(s))
-	p.initialize("")
-	m := p.tool("s__t", "")
-	if !m.isError() || !strings.Contains(m.text(), "bad token ***") {
-		t.Errorf("%s", m.Raw)
-	}
-	p.close()
-	texts := map[string]string{"stderr": p.stderrText(), "the answer": string(m.Raw)}
-	for _, name := range []string{"logs/s.log", "mcpproxy.db", "mcpproxy.db-wal"} {
-		if raw, err := os.ReadFile(filepath.Join(p.dir, "data", name)); err == nil {
-			texts[name] = string(raw)
-		}
-	}
-	if !strings.Contains(texts["logs/s.log"], "bad token ***") {
-		t.Errorf("the log: %s", texts["logs/s.log"])
-	}
-	for name, text := range texts {
-		if strings.Contains(text, secret) {
-			t.Errorf("%s shows the secret", name)
-		}
-	}
+	return texts
 }
 
 // TestChildEnvironment gives a server the base environment and its own (K03).
@@ -193,33 +233,34 @@ func TestNamesOfServers(t *testing.T) {
 	}
 }
 
-// TestUnusableStore runs without a store, says so once, and leaves what is
-// there as it was (D05).
+// TestUnusableStore serves whatever is in the place of the store and says so
+// once, however many servers there are, shared or not (D05). A file that is no
+// database is kept aside, all else is left as it was.
 func TestUnusableStore(t *testing.T) {
 	t.Parallel()
 	garbage := []byte(strings.Repeat("no database ", 400))
 	tests := map[string]struct {
 		prepare func(t *testing.T, data string)
-		file    []byte // what must be in the file afterwards; nil for no file
-		warns   bool
+		kept    []byte // what must have been moved aside; nil for nothing
+		says    string
 	}{
 		"garbage": {func(t *testing.T, data string) {
 			write(t, filepath.Join(data, "mcpproxy.db"), garbage)
-		}, garbage, true},
+		}, garbage, "a new one was made"},
 		"truncated": {func(t *testing.T, data string) {
 			write(t, filepath.Join(data, "mcpproxy.db"), []byte("SQLite format 3\x00"+string(garbage[:200])))
-		}, []byte("SQLite format 3\x00" + string(garbage[:200])), true},
+		}, []byte("SQLite format 3\x00" + string(garbage[:200])), "a new one was made"},
 		"folder in its place": {func(t *testing.T, data string) {
 			if err := os.MkdirAll(filepath.Join(data, "mcpproxy.db", "x"), 0o700); err != nil {
 				t.Fatal(err)
 			}
-		}, nil, true},
+		}, nil, "going on without it"},
 		"data folder is a file": {func(t *testing.T, data string) {
 			if err := os.Remove(data); err != nil {
 				t.Fatal(err)
 			}
 			write(t, data, []byte("a file"))
-		}, nil, true},
+		}, nil, "going on without it"},
 		"read-only folder": {func(t *testing.T, data string) {
 			// One in which not even root can make a file.
 			if err := os.Remove(data); err != nil {
@@ -228,12 +269,12 @@ func TestUnusableStore(t *testing.T) {
 			if err := os.Symlink("/proc/sys", data); err != nil {
 				t.Fatal(err)
 			}
-		}, nil, true},
+		}, nil, "going on without it"},
 		"folder missing": {func(t *testing.T, data string) {
 			if err := os.Remove(data); err != nil {
 				t.Fatal(err)
 			}
-		}, nil, false},
+		}, nil, ""},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -246,29 +287,38 @@ func TestUnusableStore(t *testing.T) {
 				}
 			}
 			test.prepare(t, data)
-			s := newStub(t, "s", "")
-			p := startProxyIn(t, dir, configOf(s))
+			p := startProxyIn(t, dir, sharedConfig("", newStub(t, "s", ""), newStub(t, "a", ""), newStub(t, "b", "")))
 			begun := time.Now()
 			p.initialize("")
 			if took := time.Since(begun); took > time.Second {
 				t.Errorf("initialize took %s", took)
 			}
-			p.awaitTools("s__fast")
-			if m := p.tool("s__fast", ""); m.text() != "fast" {
-				t.Errorf("%s", m.Raw)
+			p.awaitTools("s__fast", "a__fast", "b__fast")
+			for _, tool := range []string{"s__fast", "a__fast", "b__fast"} {
+				if m := p.tool(tool, ""); m.text() != "fast" {
+					t.Errorf("%s", m.Raw)
+				}
 			}
 			if status := p.close(); status != 0 {
 				t.Errorf("exit status %d", status)
 			}
 			text := p.stderrText()
-			if lines := strings.Count(text, "\n"); lines > 1 || test.warns != strings.Contains(text, "going on without it") {
+			if lines := strings.Count(text, "\n"); lines > 1 || (lines == 1) != (test.says != "") || !strings.Contains(text, test.says) {
 				t.Errorf("stderr: %s", text)
 			}
-			if test.file != nil {
-				if got, err := os.ReadFile(filepath.Join(data, "mcpproxy.db")); err != nil || string(got) != string(test.file) {
+			kept, err := filepath.Glob(filepath.Join(data, "mcpproxy.db.unusable-*"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if (len(kept) == 1) != (test.kept != nil) || len(kept) > 1 {
+				t.Errorf("kept: %q", kept)
+			}
+			for _, file := range kept {
+				if got, err := os.ReadFile(file); err != nil || string(got) != string(test.kept) {
 					t.Errorf("the file is not as it was: %v, %d bytes", err, len(got))
 				}
 			}
+			assertAllGone(t, filepath.Join(dir, "home"), hubIdle+endOfAll)
 		})
 	}
 }

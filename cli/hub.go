@@ -7,6 +7,7 @@ import (
 	"net"
 	"path/filepath"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -48,7 +49,7 @@ type hubAnswer struct {
 func (*hubStatusCmd) run(ctx context.Context, a *app) error {
 	ctx, cancel := context.WithTimeout(ctx, hubWait)
 	defer cancel()
-	socket, err := a.findHub(ctx)
+	socket, others, err := a.findHub(ctx)
 	if err != nil {
 		return err
 	}
@@ -64,7 +65,7 @@ func (*hubStatusCmd) run(ctx context.Context, a *app) error {
 		return a.writeJSON(hubAnswer{report})
 	}
 	if report == nil {
-		a.note("no hub runs; it is started when a client needs a shared server")
+		a.noHub(others, "; it is started when a client needs a shared server")
 		return nil
 	}
 	list := []field{
@@ -88,12 +89,12 @@ type hubStopCmd struct{}
 func (*hubStopCmd) run(ctx context.Context, a *app) error {
 	ctx, cancel := context.WithTimeout(ctx, hubWait)
 	defer cancel()
-	socket, err := a.findHub(ctx)
+	socket, others, err := a.findHub(ctx)
 	switch {
 	case err != nil:
 		return err
 	case socket == nil:
-		a.note("no hub runs")
+		a.noHub(others, "")
 		return nil
 	}
 	if err := hub.Stop(ctx, socket); err != nil {
@@ -106,29 +107,48 @@ func (*hubStopCmd) run(ctx context.Context, a *app) error {
 // hubWait bounds a conversation of a command with the hub.
 const hubWait = 10 * time.Second
 
-// findHub connects to the hub of this build; nil where none runs.
-func (a *app) findHub(ctx context.Context) (net.Conn, error) {
+// findHub connects to the hub of this build; nil where none runs, and then the
+// hubs of other builds.
+func (a *app) findHub(ctx context.Context) (socket net.Conn, others []hubStatus, err error) {
 	cfg, err := a.config()
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	db, err := a.store(ctx, cfg)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	running, ok, err := hub.Find(ctx, db, a.dialect())
-	if err != nil || !ok {
-		return nil, err
-	}
-	socket, err := hub.Connect(ctx, running.Socket)
-	if errors.Is(err, hub.ErrGone) {
-		return nil, nil
-	}
+	running, ok, err := hub.Find(ctx, db, a.self().build)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	a.opened = append(a.opened, socket)
-	return socket, nil
+	if ok {
+		socket, err = hub.Connect(ctx, running.Socket)
+		if err == nil {
+			a.opened = append(a.opened, socket)
+			return socket, nil, nil
+		}
+		if !errors.Is(err, hub.ErrGone) {
+			return nil, nil, err
+		}
+	}
+	present, err := a.presences(ctx, db)
+	if err != nil {
+		return nil, nil, err
+	}
+	others = slices.DeleteFunc(a.hubsOf(present), func(h hubStatus) bool { return h.Current })
+	return nil, others, nil
+}
+
+// noHub says that no hub of this build runs; those of others are named, which
+// status shows too.
+func (a *app) noHub(others []hubStatus, otherwise string) {
+	for _, h := range others {
+		a.note("a hub of another build runs (pid %d); it ends with its clients", h.PID)
+	}
+	if len(others) == 0 {
+		a.note("no hub runs%s", otherwise)
+	}
 }
 
 // hubRunName is the hidden command that is the hub.
@@ -136,7 +156,8 @@ const hubRunName = "hub-run"
 
 // hubRunCmd runs the shared servers until nobody needs them.
 type hubRunCmd struct {
-	ID string `help:"the id of the hub" required:""`
+	ID    string `help:"the id of the hub" required:""`
+	Build string `help:"the build of the clients" placeholder:"NAME"`
 }
 
 // Help implements kong.HelpProvider.
@@ -149,9 +170,12 @@ func (*hubRunCmd) Help() string {
 // run is the hub. Of the configuration it follows the idle time; what else
 // concerns a server comes with the instance that needs it.
 func (c *hubRunCmd) run(ctx context.Context, a *app) error {
-	cfg, err := a.config()
+	cfg, err := a.hubConfig()
 	if err != nil {
 		return err
+	}
+	if c.Build == "" {
+		c.Build = a.self().build
 	}
 	db := a.openStore(ctx, cfg)
 	if db == nil {
@@ -179,7 +203,7 @@ func (c *hubRunCmd) run(ctx context.Context, a *app) error {
 		}
 	})
 	err = hub.Run(ctx, hub.Options{
-		Store: db, DataDir: cfg.DataDir, Build: a.dialect(), ID: c.ID,
+		Store: db, DataDir: cfg.DataDir, Build: c.Build, ID: c.ID,
 		IdleTimeout: func() time.Duration { return time.Duration(idle.Load()) },
 		Log:         log,
 		Now:         a.Now,
@@ -188,7 +212,7 @@ func (c *hubRunCmd) run(ctx context.Context, a *app) error {
 				Store:    func() *store.DB { return db },
 				LogDir:   filepath.Join(cfg.DataDir, logFolder),
 				StartDir: filepath.Join(cfg.DataDir, "starts"),
-				Guard:    []string{a.Executable, guardName},
+				Guard:    a.self().guard(),
 				Version:  buildOf().Version,
 				Instance: c.ID,
 				Warn:     log,
@@ -203,4 +227,23 @@ func (c *hubRunCmd) run(ctx context.Context, a *app) error {
 		return nil
 	}
 	return err
+}
+
+// hubConfig is the configuration of the hub. Where the file cannot be used at
+// the moment that is the default, until the file can: config.Watch says what is
+// wrong with it. The clients that started this process have their own, from
+// before.
+func (a *app) hubConfig() (*config.Config, error) {
+	cfg, err := a.config()
+	if err == nil {
+		return cfg, nil
+	}
+	cfg, none := config.Parse(nil, a.loadOptions())
+	if none != nil {
+		return nil, none
+	}
+	if wrong := new(config.Error); errors.As(err, &wrong) && wrong.File == cfg.DataDir {
+		return nil, err // the folder is not to be used
+	}
+	return cfg, nil
 }

@@ -12,19 +12,28 @@ import (
 	"mcpproxy/mcp/config"
 )
 
+// hubLogSize is how large in bytes the hub's log may be when a hub starts.
+const hubLogSize = 5 << 20
+
 // spawnHub starts the hub, which outlives this process: in a session of its own,
 // without a terminal, its output in a file of the data folder.
 func (a *app) spawnHub(cfg *config.Config, id string) error {
+	self := a.self()
+	path, err := self.again()
+	if err != nil {
+		return err
+	}
 	folder := filepath.Join(cfg.DataDir, logFolder)
 	if err := os.MkdirAll(folder, 0o700); err != nil {
 		return fmt.Errorf("make the folder of the hub's log: %w", err)
 	}
-	log, err := os.OpenFile(filepath.Join(folder, hubLog), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	log, err := openHubLog(filepath.Join(folder, hubLog))
 	if err != nil {
 		return fmt.Errorf("open the hub's log: %w", err)
 	}
 	defer log.Close()
-	cmd := exec.Command(a.Executable, hubRunName, "--config", cfg.Path, "--data-dir", cfg.DataDir, "--id", id)
+	cmd := exec.Command(path, hubRunName, "--config", cfg.Path, "--data-dir", cfg.DataDir, "--id", id, "--build", self.build)
+	cmd.Args[0] = a.Executable // the name by which people know it
 	cmd.Env, cmd.Dir = a.Environ, cfg.DataDir
 	cmd.Stderr = log
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
@@ -35,4 +44,15 @@ func (a *app) spawnHub(cfg *config.Config, id string) error {
 	// somebody has to ask for its status.
 	go func() { _ = cmd.Wait() }()
 	return nil
+}
+
+// openHubLog opens the hub's log to write at its end. One that has become large
+// is kept beside it, in place of the one that was kept before.
+func openHubLog(path string) (*os.File, error) {
+	if info, err := os.Stat(path); err == nil && info.Size() >= hubLogSize {
+		if err := os.Rename(path, path+".1"); err != nil {
+			return nil, err
+		}
+	}
+	return os.OpenFile(path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 }

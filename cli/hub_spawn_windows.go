@@ -7,6 +7,6 @@ import (
 )
 
 // spawnHub is never called here: servers are private.
-func (a *app) spawnHub(*config.Config, string) error {
+func (*app) spawnHub(*config.Config, string) error {
 	return errors.ErrUnsupported
 }

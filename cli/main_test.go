@@ -24,13 +24,15 @@ import (
 // TestMain makes this test binary serve as the program, and as the scriptable
 // server mcpstub: scripts and tests run both in fresh processes.
 func TestMain(m *testing.M) {
+	program := func() {
+		ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+		code := Main(ctx, ProcessEnv())
+		stop()
+		os.Exit(code)
+	}
 	testscript.Main(m, map[string]func(){
-		"mcpproxy": func() {
-			ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
-			code := Main(ctx, ProcessEnv())
-			stop()
-			os.Exit(code)
-		},
+		"mcpproxy":                 program,
+		filepath.Base(runningFile): program, // started by what always leads to it
 		"mcpstub": func() {
 			// Not os.Exit: under the race detector that takes a second.
 			syscall.Exit(stub.Main(os.Args[1:], os.Stdin, os.Stdout, os.Stderr))

@@ -47,7 +47,7 @@ func TestExitInSession(t *testing.T) {
 func TestCommandsLeaveNothing(t *testing.T) {
 	t.Parallel()
 	s := newStub(t, "s", "")
-	p := startProxy(t, configOf(s))
+	p := startProxy(t, privateConfig("", s))
 	p.initialize("")
 	p.tool("s__fast", "")
 	p.close()
@@ -219,7 +219,7 @@ func TestManyInstances(t *testing.T) {
 	for i := range 6 {
 		stubs = append(stubs, newStub(t, fmt.Sprintf("s%d", i), ""))
 	}
-	first := startProxy(t, configOf(stubs...))
+	first := startProxy(t, privateConfig("", stubs...))
 	first.initialize("")
 	for _, s := range stubs {
 		first.awaitTools(s.name + "__fast")

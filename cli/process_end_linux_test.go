@@ -356,7 +356,7 @@ func TestClientDoesNotRead(t *testing.T) {
 func TestStopLadder(t *testing.T) {
 	t.Parallel()
 	s := newStub(t, "s", stubborn)
-	p := startProxy(t, configOf(s))
+	p := startProxy(t, privateConfig("", s))
 	p.startAll([]string{"s"})
 	begun := time.Now()
 	p.close()
@@ -383,7 +383,7 @@ func TestStopLadder(t *testing.T) {
 // in the time of one.
 func TestServersAreStoppedTogether(t *testing.T) {
 	t.Parallel()
-	p := startProxy(t, configOf(newStub(t, "a", stubborn), newStub(t, "b", stubborn), newStub(t, "c", stubborn)))
+	p := startProxy(t, privateConfig("", newStub(t, "a", stubborn), newStub(t, "b", stubborn), newStub(t, "c", stubborn)))
 	p.startAll([]string{"a", "b", "c"})
 	begun := time.Now()
 	p.close()
@@ -398,7 +398,7 @@ func TestServersAreStoppedTogether(t *testing.T) {
 func TestGuard(t *testing.T) {
 	t.Parallel()
 	s := newStub(t, "s", stubborn)
-	p := startProxy(t, configOf(s))
+	p := startProxy(t, privateConfig("", s))
 	p.initialize("")
 	if n := len(p.processes()); n != 1 {
 		t.Errorf("%d processes before the first call: %v", n, p.processes())

@@ -83,7 +83,7 @@ func TestFrozenServer(t *testing.T) {
 // takes no notice of anything but the last rung of the ladder.
 func TestFrozenServerIsStopped(t *testing.T) {
 	t.Parallel()
-	p := startProxy(t, configOf(newStub(t, "s", "")))
+	p := startProxy(t, privateConfig("", newStub(t, "s", "")))
 	p.startAll([]string{"s"})
 	p.signalServers(syscall.SIGSTOP)
 	p.close()

@@ -85,7 +85,7 @@ func TestReload(t *testing.T) {
 			for _, p := range instances {
 				p.await("notifications/tools/list_changed")
 				p.awaitTools("d__fast")
-				if took := time.Since(begun); took > 10*time.Second {
+				if took := time.Since(begun); took > 3*time.Second {
 					t.Errorf("the new server was there after %s", took)
 				}
 				if got := p.tool("a__env", `{}`).text(); !strings.Contains(got, `"MARK":"new"`) {

@@ -106,7 +106,7 @@ func (a *app) hubsOf(present []store.Instance) []hubStatus {
 		if i.Kind != hubKind {
 			continue
 		}
-		h := hubStatus{PID: i.PID, Since: i.StartedAt.UTC(), Build: i.Build, Current: i.Build == a.dialect(), Clients: []hubClient{}}
+		h := hubStatus{PID: i.PID, Since: i.StartedAt.UTC(), Build: i.Build, Current: i.Build == a.self().build, Clients: []hubClient{}}
 		for _, c := range present {
 			if c.Hub == i.ID {
 				h.Clients = append(h.Clients, hubClient{Name: clientName(c), PID: c.PID, Since: c.StartedAt.UTC()})

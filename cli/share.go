@@ -4,9 +4,9 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
-	"fmt"
 	"net"
 	"os"
+	"sync"
 	"time"
 
 	"mcpproxy/mcp/config"
@@ -19,14 +19,24 @@ import (
 const (
 	// presence is how often an instance says in the store that it is there.
 	presence = 15 * time.Second
-	// absence is how long an instance may say nothing before it is forgotten.
+	// absence is how long an instance may say nothing before it is no longer shown.
 	absence = 4 * presence
+	// oblivion is how long it may say nothing before it is forgotten, and with it
+	// the processes it has written down: after the machine slept, the first to
+	// wake must not forget the others, who say that they are there again but not
+	// what runs.
+	oblivion = 10 * time.Minute
 )
 
-// share lets the hub run those servers of a session that may be shared.
-func (a *app) share(o *upstream.Options, c *core) {
+// share lets the hub run those servers of a session that may be shared, on a
+// system that can have one.
+func (a *app) share(o *upstream.Options, c *core, goos string) {
 	c.instance = rand.Text()
 	o.Instance = c.instance
+	self := a.self()
+	if !hubPossible(goos) {
+		return
+	}
 	o.Shared = func(s config.Server) bool {
 		shared, _ := c.cfg.Load().Shared(&s)
 		return shared
@@ -38,30 +48,25 @@ func (a *app) share(o *upstream.Options, c *core) {
 		default: // another is waiting to be written; the same one, nearly always
 		}
 	}
+	// The store is where it was at the start, whatever the file says since.
+	first := c.cfg.Load()
 	dialer := hub.NewDialer(hub.DialOptions{
 		Store: c.openStore,
-		Build: a.dialect(),
-		Spawn: func(_ context.Context, id string) error { return a.spawnHub(c.cfg.Load(), id) },
+		Build: self.build,
+		Spawn: func(_ context.Context, id string) error { return a.spawnHub(first, id) },
 		Now:   a.Now,
 	})
+	var said sync.Once
 	o.Hub = func(ctx context.Context) (net.Conn, error) {
 		socket, err := dialer.Dial(ctx)
 		if errors.Is(err, hub.ErrNone) {
-			a.warn(err.Error() + "; servers are not shared with other clients")
+			if c.openStore() != nil { // else that was said
+				said.Do(func() { a.warn(err.Error() + "; servers are not shared with other clients") })
+			}
 			return nil, nil
 		}
 		return socket, err
 	}
-}
-
-// dialect names what a hub and its instances have to have in common: the build.
-func (a *app) dialect() string {
-	b := buildOf()
-	name := b.Version + " " + b.Commit
-	if info, err := os.Stat(a.Executable); err == nil && (b.Modified || b.Commit == "") {
-		name += fmt.Sprintf(" %d %d", info.Size(), info.ModTime().UnixNano())
-	}
-	return name
 }
 
 // attend lists this process in the store while it serves the session.
@@ -73,7 +78,7 @@ func (a *app) attend(ctx context.Context, c *core, session *wire.Session, greete
 	}
 	client := session.Client()
 	row := store.Instance{
-		ID: c.instance, Kind: clientKind, PID: os.Getpid(), Build: a.dialect(), Mode: modeDirect,
+		ID: c.instance, Kind: clientKind, PID: os.Getpid(), Build: a.self().build, Mode: modeDirect,
 		Client: client.Name, ClientVersion: client.Version, StartedAt: a.Now(),
 	}
 	tick := time.NewTicker(presence)
@@ -85,7 +90,7 @@ func (a *app) attend(ctx context.Context, c *core, session *wire.Session, greete
 			if err := tx.PutInstance(ctx, present); err != nil {
 				return err
 			}
-			_, err := tx.PruneInstances(ctx, absence)
+			_, err := tx.PruneInstances(ctx, oblivion)
 			return err
 		})
 		select {

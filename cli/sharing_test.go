@@ -326,6 +326,12 @@ func TestHubOfAnotherBuild(t *testing.T) {
 	if m := p.tool("s__fast", `{}`); m.isError() {
 		t.Errorf("after that: %s", m.Raw)
 	}
+	other := fmt.Sprintf("a hub of another build runs (pid %d); it ends with its clients\n", hubOf(t, home).pid)
+	for _, command := range []string{"status", "stop"} {
+		if out := runCommand(t, dir, "hub", command); out.code != 0 || !strings.HasSuffix(out.stderr, other) || strings.Contains(out.stderr, "no hub") {
+			t.Errorf("hub %s of the older build: exit code %d, stderr %s", command, out.code, out.stderr)
+		}
+	}
 	p.close()
 	assertAllGone(t, home, hubIdle+endOfAll)
 }

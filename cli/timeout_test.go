@@ -200,7 +200,9 @@ func TestOneListFails(t *testing.T) {
 		_, names := p.list("prompts")
 		return slices.Contains(names, "refuses__p") && slices.Contains(names, "hangs__p")
 	})
-	p.awaitStderr("server refuses: resources/list: boom")
+	awaitUntil(t, answerTime, "somebody says which list failed", func() bool {
+		return strings.Contains(p.readerSaid(), "server refuses: resources/list: boom")
+	})
 	awaitState(t, p.dir, "refuses", "ready")
 }
 
