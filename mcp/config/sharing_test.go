@@ -114,9 +114,9 @@ func TestResolveShared(t *testing.T) {
 	command := script(t, filepath.Join(home, "bin", "s"))
 	c := parse(t, `{"mcpServers": {"plain": {"command": "s"}, "relative": {"command": "./bin/s", "args": ["./x"], "working_dir": "bin/.."}}}`)
 	// What two terminals and a desktop of one user have in common, and what not.
-	common := []string{"HOME=" + home, "PATH=" + filepath.Dir(command), "LANG=C.UTF-8", "LC_TIME=C", "TERM=xterm", "XDG_RUNTIME_DIR=/run/user/1", "XDG_CONFIG_HOME=/c", "XDG_DATA_DIRS=/d"}
+	common := []string{"HOME=" + home, "PATH=" + filepath.Dir(command), "LANG=C.UTF-8", "LC_TIME=C", "XDG_RUNTIME_DIR=/run/user/1", "XDG_CONFIG_HOME=/c", "XDG_DATA_DIRS=/d"}
 	one := []string{"XDG_SESSION_ID=3", "XDG_VTNR=2", "XDG_SEAT=seat0", "XDG_SESSION_TYPE=x11", "XDG_ACTIVATION_TOKEN=a", "XDG_GREETER_DATA_DIR=/g", "WINDOWID=7",
-		"LC_TERMINAL=iTerm2", "LC_TERMINAL_VERSION=3.5", "TERM_SESSION_ID=w0t0", "SSH_TTY=/dev/pts/1", "DISPLAY=:0", "PWD=/a", "SHLVL=2", "COLUMNS=80"}
+		"LC_TERMINAL=iTerm2", "LC_TERMINAL_VERSION=3.5", "TERM=xterm", "TERM_SESSION_ID=w0t0", "SSH_TTY=/dev/pts/1", "DISPLAY=:0", "PWD=/a", "SHLVL=2", "COLUMNS=80"}
 	for _, name := range []string{"plain", "relative"} {
 		s := c.Server(name)
 		a, err := s.ResolveShared(Env{Environ: append(slices.Clone(common), one...), Home: home, Dir: "/somewhere"})

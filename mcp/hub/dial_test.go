@@ -275,10 +275,24 @@ func TestStoppedHub(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, time.Minute)
 	_, first := s.dial(NewDialer(s.options()))
+	running, found, err := Find(t.Context(), s.db, testBuild)
+	if err != nil || !found {
+		t.Fatalf("registered is %+v, %v", running, err)
+	}
 	process := s.hubs()[0].Process
 	if err := process.Signal(syscall.SIGSTOP); err != nil {
 		t.Fatal(err)
 	}
+	// The system takes a moment until none of its threads runs.
+	soon(t, "it answers nothing any more", func() bool {
+		ctx, cancel := context.WithTimeout(t.Context(), wakingPatience)
+		defer cancel()
+		conn, err := Connect(ctx, running.Socket)
+		if err == nil {
+			conn.Close()
+		}
+		return err != nil
+	})
 	began := time.Now()
 	var all sync.WaitGroup
 	for range 3 {
