@@ -51,6 +51,7 @@ type server struct {
 	log         *serverLog
 	gone        chan struct{} // retired and stopped
 	adjusted    chan struct{} // holds one: settings have changed
+	alone       atomic.Bool   // it could be shared, but there is no hub
 
 	mu          sync.Mutex
 	retired     bool
@@ -66,7 +67,6 @@ type server struct {
 	retrying    bool      // somebody waits for it
 	lost        bool      // given up while it was in use; it is tried again
 	viaHub      bool      // the last attempt to connect went to the hub
-	alone       bool      // it could be shared, but there is no hub
 	catalog     *catalog.Server
 	known       bool      // its lists were read once, now or in an earlier process
 	listed      bool      // its lists were read by this process
@@ -295,8 +295,9 @@ func (s *server) open(ctx context.Context) (*conn, *hello, error) {
 	}
 	s.log.mask(resolved.Secrets)
 	if s.shared && s.set.options.Hub != nil && portable(resolved) {
+		s.alone.Store(false)
 		s.mu.Lock()
-		s.viaHub, s.alone = true, false
+		s.viaHub = true
 		s.mu.Unlock()
 		if c, h, err := s.openShared(ctx, resolved); c != nil || err != nil {
 			return c, h, err
@@ -304,8 +305,9 @@ func (s *server) open(ctx context.Context) (*conn, *hello, error) {
 	}
 	if s.shared {
 		// It is this client's own after all.
+		s.alone.Store(true)
 		s.mu.Lock()
-		s.viaHub, s.alone = false, true
+		s.viaHub = false
 		s.mu.Unlock()
 		if resolved, err = s.resolve(); err != nil {
 			return nil, nil, err
@@ -379,10 +381,7 @@ func (s *server) resolve() (config.Resolved, error) {
 	if s.hosted != nil {
 		return s.hosted.resolved(), nil
 	}
-	s.mu.Lock()
-	alone := s.alone
-	s.mu.Unlock()
-	if s.shared && !alone {
+	if s.shared && !s.alone.Load() {
 		return s.spec().ResolveShared(s.set.options.Env)
 	}
 	return s.spec().Resolve(s.set.options.Env)
@@ -412,7 +411,7 @@ func (s *server) announced() json.RawMessage {
 	if len(theirs) == 0 || theirs[0] != '{' {
 		return none
 	}
-	if !s.shared || s.alone {
+	if !s.shared || s.alone.Load() {
 		return theirs
 	}
 	for _, capability := range []string{"sampling", "elicitation"} {
