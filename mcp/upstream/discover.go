@@ -91,7 +91,7 @@ func (s *server) pause(ctx context.Context) {
 
 // listPatience is how long the lists of a server wait for each other before
 // what is there is shown.
-const listPatience = 1500 * time.Millisecond
+const listPatience = time.Second
 
 // listing is what came of reading one list.
 type listing struct {
