@@ -22,6 +22,6 @@ func (*guardCmd) Help() string {
 
 // run watches until stdin ends; a signal does not shorten what it is there for.
 func (*guardCmd) run(ctx context.Context, a *app) error {
-	upstream.RunGuard(context.WithoutCancel(ctx), a.Stdin)
+	upstream.RunGuard(context.WithoutCancel(ctx), a.Stdin, a.Stdout)
 	return nil
 }

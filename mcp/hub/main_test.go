@@ -35,7 +35,7 @@ func TestMain(m *testing.M) {
 	case "stub":
 		code = scripted.Main(os.Args[1:], os.Stdin, os.Stdout, os.Stderr)
 	case "guard":
-		upstream.RunGuard(context.Background(), os.Stdin)
+		upstream.RunGuard(context.Background(), os.Stdin, os.Stdout)
 	case "hub":
 		code = role(roleHub(os.Args[2], os.Args[3], os.Args[4], os.Args[5]))
 	case "instance":
@@ -105,14 +105,14 @@ func roleInstance(dir, idle string) error {
 	}
 	d := NewDialer(DialOptions{
 		Store: func() *store.DB { return db }, Build: testBuild, Now: time.Now,
-		Spawn: func(_ context.Context, id string) error {
+		Spawn: func(_ context.Context, id string) (<-chan struct{}, error) {
 			cmd := exec.Command(os.Args[0], "hub", dir, testBuild, id, idle)
 			cmd.Stderr = os.Stderr
 			if err := cmd.Start(); err != nil {
-				return err
+				return nil, err
 			}
 			fmt.Println("started", id, cmd.Process.Pid)
-			return cmd.Process.Release()
+			return nil, cmd.Process.Release()
 		},
 	})
 	var all sync.WaitGroup

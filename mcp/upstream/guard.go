@@ -3,6 +3,7 @@ package upstream
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -22,6 +23,7 @@ type guard struct {
 	mu     sync.Mutex
 	cmd    *exec.Cmd
 	stdin  io.WriteCloser
+	ready  func() // returns when signals no longer end it
 	broken bool
 }
 
@@ -46,6 +48,20 @@ func (g *guard) prepare() {
 	if err := g.start(); err != nil {
 		g.broken = true
 		g.report(fmt.Errorf("start the guard process: %w", err))
+	}
+}
+
+// settled returns when the guard is there for good: until then, while it is only
+// starting, a signal would end it.
+func (g *guard) settled() {
+	if g == nil {
+		return
+	}
+	g.mu.Lock()
+	ready := g.ready
+	g.mu.Unlock()
+	if ready != nil {
+		ready()
 	}
 }
 
@@ -77,10 +93,23 @@ func (g *guard) start() error {
 	if err != nil {
 		return err
 	}
-	if err := cmd.Start(); err != nil {
-		return err
+	says, out, err := os.Pipe()
+	if err != nil {
+		return errors.Join(err, stdin.Close())
+	}
+	cmd.Stdout = out
+	err = cmd.Start()
+	out.Close()
+	if err != nil {
+		return errors.Join(err, stdin.Close(), says.Close())
 	}
 	g.cmd, g.stdin = cmd, stdin
+	g.ready = sync.OnceFunc(func() {
+		// One that says nothing is as good as none, and is not waited for.
+		_ = says.SetReadDeadline(time.Now().Add(killGrace))
+		_, _ = says.Read(make([]byte, 1))
+		says.Close()
+	})
 	return nil
 }
 
@@ -89,6 +118,7 @@ func (g *guard) close() {
 	if g == nil || g.cmd == nil {
 		return
 	}
+	g.ready()
 	g.stdin.Close()
 	// It has nothing left to do: should it be unable to leave, nothing is lost.
 	late := time.AfterFunc(killGrace, func() { _ = g.cmd.Process.Kill() })
@@ -96,10 +126,13 @@ func (g *guard) close() {
 	_ = g.cmd.Wait() // the exit status says nothing
 }
 
-// RunGuard is the guard process: it reads "+group" and "-group" lines, and when
-// its input ends, because the process that wrote them has died, it stops the
-// groups that are left by the same ladder as their owner would have.
-func RunGuard(ctx context.Context, input io.Reader) {
+// RunGuard is the guard process: it writes a line when it is there, reads
+// "+group" and "-group" lines, and when its input ends, because the process that
+// wrote them has died, it stops the groups that are left by the same ladder as
+// their owner would have. Whoever runs it has seen to it that signals do not end
+// it.
+func RunGuard(ctx context.Context, input io.Reader, output io.Writer) {
+	_, _ = io.WriteString(output, "ready\n") // its owner may be gone, which the input tells
 	groups := map[int]bool{}
 	lines := bufio.NewScanner(input)
 	for lines.Scan() {

@@ -4,9 +4,11 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"os/signal"
 	"path/filepath"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -22,7 +24,11 @@ func TestMain(m *testing.M) {
 	case len(os.Args) > 1 && os.Args[1] == "stub":
 		os.Exit(scripted.Main(os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
 	case len(os.Args) > 1 && os.Args[1] == "guard":
-		RunGuard(context.Background(), os.Stdin)
+		if len(os.Args) > 2 {
+			time.Sleep(500 * time.Millisecond) // a machine with much to do
+		}
+		signal.Ignore(syscall.SIGTERM)
+		RunGuard(context.Background(), os.Stdin, os.Stdout)
 		os.Exit(0)
 	}
 	os.Exit(m.Run())

@@ -76,6 +76,7 @@ func (s *server) openChild(ctx context.Context, resolved config.Resolved) (*conn
 		// know of it.
 		s.recordProcess(l.cmd.Process.Pid)
 	}
+	defer s.set.guard.settled()
 	return s.greeted(ctx, c, err)
 }
 

@@ -10,6 +10,7 @@ import (
 	"runtime"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -353,7 +354,7 @@ func TestGuardProcess(t *testing.T) {
 	left, kept := shell(t, `trap '' TERM; sleep 60 & wait`), shell(t, `exec sleep 60`)
 	r, w := io.Pipe()
 	done := make(chan struct{})
-	go func() { RunGuard(t.Context(), r); close(done) }()
+	go func() { RunGuard(t.Context(), r, io.Discard); close(done) }()
 	for _, line := range []string{"+%d\n", "garbage %d\n", "+0\n", "-1\n", "\n"} {
 		if strings.Contains(line, "%d") {
 			line = fmt.Sprintf(line, left.cmd.Process.Pid)
@@ -380,5 +381,20 @@ func TestGuardProcess(t *testing.T) {
 	case <-kept.Done():
 		t.Errorf("the other ended too: %v", kept.Err())
 	default:
+	}
+}
+
+// TestGuardIsThereForGood does not let a server be used before its guard has
+// become deaf to signals, however long that takes to start.
+func TestGuardIsThereForGood(t *testing.T) {
+	s := open(t, newScript(t, "s", "").entry(""))
+	s.guard = newGuard([]string{os.Args[0], "guard", "late"}, func(err error) { t.Error(err) })
+	s.call("s", "fast", "")
+	if err := s.guard.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	for range 30 {
+		time.Sleep(10 * time.Millisecond)
+		s.guard.forget(1) // one that has ended cannot be told
 	}
 }
