@@ -7,6 +7,6 @@ import (
 )
 
 // spawnHub is never called here: servers are private.
-func (*app) spawnHub(*config.Config, string) error {
-	return errors.ErrUnsupported
+func (*app) spawnHub(*config.Config, string) (<-chan struct{}, error) {
+	return nil, errors.ErrUnsupported
 }

@@ -53,7 +53,7 @@ func (a *app) share(o *upstream.Options, c *core, goos string) {
 	dialer := hub.NewDialer(hub.DialOptions{
 		Store: c.openStore,
 		Build: self.build,
-		Spawn: func(_ context.Context, id string) error { return a.spawnHub(first, id) },
+		Spawn: func(_ context.Context, id string) (<-chan struct{}, error) { return a.spawnHub(first, id) },
 		Now:   a.Now,
 	})
 	var said sync.Once

@@ -26,9 +26,9 @@ const (
 	// knownPatience is how long a hub that served us before may take to answer
 	// until the store is asked for another.
 	knownPatience = 300 * time.Millisecond
-	// maxStarted is how many hubs one Dial has started before it gives up: one
-	// may be killed while it is waited for.
-	maxStarted = 2
+	// maxStarted is how many hubs one Dial has started before it gives up: some
+	// may be killed while they are waited for.
+	maxStarted = 4
 )
 
 // DialOptions say how a hub is found.
@@ -39,8 +39,8 @@ type DialOptions struct {
 	// Build names the version of this program; hubs of others are not used.
 	Build string
 	// Spawn starts a hub of that id (Run's Options.ID), detached, and does not
-	// wait for it.
-	Spawn func(ctx context.Context, hubID string) error
+	// wait for it; ended is closed when that process has ended, if ever.
+	Spawn func(ctx context.Context, hubID string) (ended <-chan struct{}, err error)
 	// Now is the clock of the leases.
 	Now func() time.Time
 }

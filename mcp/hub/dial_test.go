@@ -47,16 +47,16 @@ func newSite(t *testing.T, idle time.Duration) *site {
 }
 
 // spawn starts a hub.
-func (s *site) spawn(_ context.Context, id string) error {
+func (s *site) spawn(_ context.Context, id string) (<-chan struct{}, error) {
 	cmd := exec.Command(os.Args[0], "hub", s.dir, testBuild, id, s.idle.String())
 	cmd.Stderr = os.Stderr
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err := cmd.Start(); err != nil {
-		return err
+		return nil, err
 	}
 	s.started, s.last = append(s.started, cmd), time.Now()
-	return nil
+	return nil, nil
 }
 
 // hubs are all hubs that were started.
@@ -404,12 +404,12 @@ func TestBuilds(t *testing.T) {
 	_, first := s.dial(NewDialer(s.options()))
 	options := s.options()
 	options.Build = "other"
-	options.Spawn = func(_ context.Context, id string) error {
+	options.Spawn = func(_ context.Context, id string) (<-chan struct{}, error) {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		cmd := exec.Command(os.Args[0], "hub", s.dir, "other", id, "1m")
 		s.started = append(s.started, cmd)
-		return cmd.Start()
+		return nil, cmd.Start()
 	}
 	if _, second := s.dial(NewDialer(options)); second.Build != "other" || second.ID == first.ID {
 		t.Errorf("found %+v", second)
@@ -430,10 +430,10 @@ func TestNone(t *testing.T) {
 
 	options = s.options()
 	broken, begun := errors.New("no such program"), make(chan bool, 100)
-	options.Spawn = func(context.Context, string) error {
+	options.Spawn = func(context.Context, string) (<-chan struct{}, error) {
 		begun <- true
 		time.Sleep(50 * time.Millisecond) // for the others to join
-		return broken
+		return nil, broken
 	}
 	d := NewDialer(options)
 	var all sync.WaitGroup
@@ -453,22 +453,45 @@ func TestNone(t *testing.T) {
 	}
 
 	// A hub that ends as soon as it is there.
-	options.Spawn = func(ctx context.Context, id string) error {
+	options.Spawn = func(ctx context.Context, id string) (<-chan struct{}, error) {
 		socket, err := socketPath(s.dir, id)
 		if err != nil {
-			return err
+			return nil, err
 		}
-		return s.db.PutInstance(ctx, store.Instance{ID: id, Kind: Kind, Build: testBuild, Socket: socket})
+		return nil, s.db.PutInstance(ctx, store.Instance{ID: id, Kind: Kind, Build: testBuild, Socket: socket})
 	}
 	if _, err := NewDialer(options).Dial(t.Context()); !errors.Is(err, ErrNone) || !strings.Contains(err.Error(), "as soon as it was started") {
 		t.Errorf("with a program that ends at once: %v", err)
 	}
 
-	options.Spawn = func(context.Context, string) error { return nil } // never comes up
+	options.Spawn = func(context.Context, string) (<-chan struct{}, error) { return nil, nil } // never comes up
 	ctx, cancel := context.WithTimeoutCause(t.Context(), 200*time.Millisecond, errors.New("enough waited"))
 	defer cancel()
 	if _, err := NewDialer(options).Dial(ctx); errors.Is(err, ErrNone) || err == nil || !strings.Contains(err.Error(), "enough waited") {
 		t.Errorf("with too little time: %v", err)
+	}
+}
+
+// TestKilledBeforeItIsFound replaces a hub at once that ends before it could be
+// found: its lease is not waited for.
+func TestKilledBeforeItIsFound(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, time.Minute)
+	options, tries := s.options(), 0
+	options.Spawn = func(ctx context.Context, id string) (<-chan struct{}, error) {
+		if tries++; tries < maxStarted {
+			ended := make(chan struct{})
+			time.AfterFunc(20*time.Millisecond, func() { close(ended) })
+			return ended, nil
+		}
+		return s.spawn(ctx, id)
+	}
+	begun := time.Now()
+	if _, hub := s.dial(NewDialer(options)); hub.ID == "" {
+		t.Error("found no hub")
+	}
+	if took := time.Since(begun); took >= leaseTime {
+		t.Errorf("it took %s", took)
 	}
 }
 

@@ -19,6 +19,9 @@ type election struct {
 	db      *store.DB
 	lease   string
 	started []string // ids of the hubs that this search had started
+	// ended is closed when the last of them has ended: if that is before it could
+	// be found, its lease is held by nobody.
+	ended <-chan struct{}
 }
 
 // run searches until there is a hub that answers, none can be had, or ctx ends.
@@ -138,24 +141,36 @@ func (e *election) start(ctx context.Context) error {
 	id := e.started[len(e.started)-1]
 	err := errors.New("it ended each time as soon as it was started; see its log")
 	if len(e.started) <= maxStarted {
-		err = e.options.Spawn(ctx, id)
+		e.ended, err = e.options.Spawn(ctx, id)
 	}
 	if err == nil {
 		return nil
 	}
-	// Others would wait until the lease expires.
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), leaseTime)
-	defer cancel()
-	return errors.Join(none(fmt.Errorf("start the hub: %w", err)), e.db.Release(ctx, e.lease, id))
+	return errors.Join(none(fmt.Errorf("start the hub: %w", err)), e.release(ctx))
 }
 
-// wait returns when the store has changed, the time has come or ctx has ended.
+// release gives back the lease of the hub that was started last, if it is still
+// its: others would wait until it expires.
+func (e *election) release(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), leaseTime)
+	defer cancel()
+	return e.db.Release(ctx, e.lease, e.started[len(e.started)-1])
+}
+
+// wait returns when the store has changed, the hub that was started has ended,
+// the time has come or ctx has ended.
 func (e *election) wait(ctx context.Context, version int64, until time.Time) error {
 	tick := time.NewTicker(pollEvery)
 	defer tick.Stop()
 	for e.options.Now().Before(until) {
 		select {
 		case <-tick.C:
+		case <-e.ended:
+			e.ended = nil
+			if err := e.release(ctx); err != nil {
+				return e.broken(ctx, err)
+			}
+			return nil
 		case <-ctx.Done():
 			return fmt.Errorf("wait for the hub: %w", context.Cause(ctx))
 		}
