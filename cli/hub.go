@@ -13,15 +13,11 @@ import (
 	"sync/atomic"
 	"time"
 
-	"mcpproxy/mcp/catalog"
 	"mcpproxy/mcp/config"
 	"mcpproxy/mcp/hub"
 	"mcpproxy/mcp/upstream"
 	"mcpproxy/store"
 )
-
-// hubLog is the name of the hub's log in the folder of logs.
-const hubLog = "hub.log"
 
 // hubCmd is about the process that runs the shared servers.
 type hubCmd struct {
@@ -74,10 +70,12 @@ func (*hubStatusCmd) run(ctx context.Context, a *app) error {
 		{"since", when(report.Since)},
 	}
 	for _, c := range report.Clients {
-		list = append(list, field{"client", cell{text: c.Name, aside: strings.Join(c.Servers, ", ")}})
+		list = append(list, field{"client", cell{text: c.Name, aside: strings.Join(c.Servers, ", "), more: []string{strings.Join(c.Servers, ",")}}})
 	}
 	for _, s := range report.Servers {
-		list = append(list, field{"server", cell{text: s.Name, aside: fmt.Sprintf("pid %d, %d clients", s.PID, s.Users)}})
+		list = append(list, field{"server", cell{
+			text: s.Name, aside: fmt.Sprintf("pid %d, %d clients", s.PID, s.Users), more: []string{fmt.Sprint(s.PID), fmt.Sprint(s.Users)},
+		}})
 	}
 	return a.printFields(list)
 }
@@ -186,7 +184,7 @@ func (c *hubRunCmd) run(ctx context.Context, a *app) error {
 	debug.SetMemoryLimit(memoryLimit)
 	var idle atomic.Int64
 	idle.Store(int64(cfg.HubIdleTimeout))
-	log := func(text string) { a.say("", a.Now().UTC().Format(time.RFC3339)+" "+text) }
+	log := (&hubLogger{a: a, path: filepath.Join(cfg.DataDir, logFolder, hubLog)}).line
 
 	ctx, stop := context.WithCancel(ctx)
 	var watching sync.WaitGroup
@@ -207,7 +205,7 @@ func (c *hubRunCmd) run(ctx context.Context, a *app) error {
 		IdleTimeout: func() time.Duration { return time.Duration(idle.Load()) },
 		Log:         log,
 		Now:         a.Now,
-		Open: func(ctx context.Context, listsChanged func(id string, kinds []catalog.Kind)) *upstream.Set {
+		Open: func(ctx context.Context, sessions upstream.Sessions) *upstream.Set {
 			set := upstream.Open(ctx, upstream.Options{
 				Store:    func() *store.DB { return db },
 				LogDir:   filepath.Join(cfg.DataDir, logFolder),
@@ -216,7 +214,8 @@ func (c *hubRunCmd) run(ctx context.Context, a *app) error {
 				Version:  buildOf().Version,
 				Instance: c.ID,
 				Warn:     log,
-				Now:      a.Now, ListsChanged: listsChanged,
+				Sessions: sessions,
+				Now:      a.Now,
 			})
 			set.Load() // and follow the wishes that others write to the store
 			return set

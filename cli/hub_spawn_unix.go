@@ -12,9 +12,6 @@ import (
 	"mcpproxy/mcp/config"
 )
 
-// hubLogSize is how large in bytes the hub's log may be when a hub starts.
-const hubLogSize = 5 << 20
-
 // spawnHub starts the hub, which outlives this process: in a session of its own,
 // without a terminal, its output in a file of the data folder. ended is closed
 // when it has ended.
@@ -35,7 +32,7 @@ func (a *app) spawnHub(cfg *config.Config, id string) (ended <-chan struct{}, er
 	defer log.Close()
 	cmd := exec.Command(path, hubRunName, "--config", cfg.Path, "--data-dir", cfg.DataDir, "--id", id, "--build", self.build)
 	cmd.Args[0] = a.Executable // the name by which people know it
-	cmd.Env, cmd.Dir = a.Environ, cfg.DataDir
+	cmd.Env, cmd.Dir = a.environWithoutToken(), cfg.DataDir
 	cmd.Stderr = log
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	if err := cmd.Start(); err != nil {
@@ -51,13 +48,10 @@ func (a *app) spawnHub(cfg *config.Config, id string) (ended <-chan struct{}, er
 	return reaped, nil
 }
 
-// openHubLog opens the hub's log to write at its end. One that has become large
-// is kept beside it, in place of the one that was kept before.
+// openHubLog opens the hub's log to write at its end, also after it was trimmed.
 func openHubLog(path string) (*os.File, error) {
-	if info, err := os.Stat(path); err == nil && info.Size() >= hubLogSize {
-		if err := os.Rename(path, path+".1"); err != nil {
-			return nil, err
-		}
+	if err := trimHubLog(path); err != nil {
+		return nil, err
 	}
 	return os.OpenFile(path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 }

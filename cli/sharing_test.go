@@ -121,8 +121,16 @@ func TestSharedServers(t *testing.T) {
 		}
 		return strings.Contains(out, "\nhub\tpid ")
 	})
-	if out := runCommand(t, dir, "hub", "status").stdout; !strings.Contains(out, "server\ta") || !strings.Contains(out, "client\tclient-4") {
-		t.Errorf("hub status:\n%s", out)
+	out := runCommand(t, dir, "hub", "status").stdout
+	for i := range instances {
+		if line := fmt.Sprintf("client\tclient-%d\ta,b\n", i); !strings.Contains(out, line) {
+			t.Errorf("hub status lacks %q:\n%s", line, out)
+		}
+	}
+	for _, s := range list.Servers {
+		if line := fmt.Sprintf("server\t%s\t%d\t%d\n", s.Name, s.PIDs[0], len(instances)); !strings.Contains(out, line) {
+			t.Errorf("hub status lacks %q:\n%s", line, out)
+		}
 	}
 	for _, p := range instances {
 		p.close()

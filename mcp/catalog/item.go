@@ -1,9 +1,8 @@
 package catalog
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
+	"sync/atomic"
 
 	"mcpproxy/mcp/wire"
 )
@@ -33,6 +32,18 @@ func (k Kind) ListMethod() string {
 		return "resources/templates/list"
 	}
 	return "prompts/list"
+}
+
+// UseMethod is the MCP method that uses an item of a kind; a template gives the
+// URIs of resources.
+func (k Kind) UseMethod() string {
+	switch k {
+	case Tool:
+		return "tools/call"
+	case Prompt:
+		return "prompts/get"
+	}
+	return "resources/read"
 }
 
 // ListMember is the member of a list result that holds the items.
@@ -95,6 +106,7 @@ type Item struct {
 	Override *Override
 
 	hints *hints // read once by New; nil reads them at each use
+	sums  atomic.Pointer[sums]
 }
 
 // hints are what the annotations say of a tool's effects.
@@ -119,12 +131,6 @@ func (it *Item) Annotations() json.RawMessage {
 		return it.Override.Annotations
 	}
 	return wire.Member(it.Raw, "annotations")
-}
-
-// Hash is the SHA-256 of the raw definition in hexadecimal.
-func (it *Item) Hash() string {
-	sum := sha256.Sum256(it.Raw)
-	return hex.EncodeToString(sum[:])
 }
 
 // Tier says how much harm a tool can do; a higher tier includes the lower.

@@ -12,6 +12,9 @@ type Server struct {
 	// Known is false until its lists were read once, now or in an earlier
 	// process.
 	Known bool
+	// Unread are the kinds of which no list was ever read, though others were:
+	// that they have no items says nothing.
+	Unread []Kind
 	// Completions tells whether it announced the completions capability.
 	Completions bool
 	// Resources tells whether it announced the resources capability, and with

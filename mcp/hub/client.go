@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"net"
 	"slices"
-	"sync"
 	"sync/atomic"
 
 	"mcpproxy/mcp/upstream"
@@ -24,10 +23,8 @@ type client struct {
 	process  atomic.Pointer[process] // once hub/open has succeeded
 	replaced atomic.Bool             // its server's entry has changed
 
-	adjusting sync.Mutex      // held until the Set has the times, so that the last count
-	times     *upstream.Times // as the instance last sent them; nil if it did not
-
 	// Guarded by the hub's lock.
+	times          *upstream.Times // as the instance last sent them; nil if it did not
 	opening        bool
 	stopping       bool
 	instance, name string
@@ -111,7 +108,7 @@ func (c *client) open(ctx context.Context, params json.RawMessage) (json.RawMess
 	hello, err := c.connect(ctx, open.Entry)
 	if err != nil {
 		c.hub.mu.Lock()
-		c.opening = false
+		c.opening, c.times = false, nil
 		c.hub.mu.Unlock()
 		return nil, unavailable(err)
 	}
@@ -131,6 +128,9 @@ func (c *client) claim(open upstream.OpenParams) bool {
 		return false
 	}
 	c.opening = true
+	if c.times == nil { // else they came after the request, and were faster
+		c.times = &open.Entry.Times
+	}
 	c.instance, c.name = open.Instance, open.Client.Name
 	c.session.SetClient(wire.ClientInfo{Name: open.Client.Name, Version: open.Client.Version, Capabilities: open.Entry.Announced})
 	return true
@@ -144,26 +144,25 @@ func (c *client) connect(ctx context.Context, entry upstream.Entry) (upstream.He
 	}
 	c.hub.set.Host(p.id, entry)
 	c.hub.hosted(p)
+	c.hub.retime(p)
 	hello, err := c.hub.set.Connect(ctx, p.id)
 	if err != nil {
 		c.hub.part(c, p, c.replaced.Load())
 		return upstream.Hello{}, err
 	}
 	c.process.Store(p)
-	c.adjust(nil)
+	c.hub.retime(p) // for times that came meanwhile
 	return hello, nil
 }
 
-// adjust has the server go by the times that the instance sends, nil for those
-// that it has sent; before there is a session they are kept for it.
-func (c *client) adjust(times *upstream.Times) {
-	c.adjusting.Lock()
-	defer c.adjusting.Unlock()
-	if times != nil {
-		c.times = times
-	}
-	if p := c.process.Load(); p != nil && c.times != nil {
-		c.hub.set.Adjust(p.id, *c.times)
+// adjust takes over the times that the instance sends; before there is a session
+// they are kept for it.
+func (c *client) adjust(times upstream.Times) {
+	c.hub.mu.Lock()
+	c.times = &times
+	c.hub.mu.Unlock()
+	if p := c.process.Load(); p != nil {
+		c.hub.retime(p)
 	}
 }
 
@@ -206,7 +205,7 @@ func (c *client) Notified(_ *wire.Session, method string, params json.RawMessage
 	case method == upstream.MethodAdjust:
 		var times upstream.Times
 		if err := json.Unmarshal(params, &times); err == nil {
-			c.adjust(&times)
+			c.adjust(times)
 		}
 	case p != nil:
 		c.hub.set.NotifiedBy(p.id, method, params)
@@ -254,7 +253,7 @@ func (c *client) request(p *process, method string, params json.RawMessage) upst
 }
 
 // Start implements wire.Starter for what goes to the server as it is.
-func (c *client) Start(_ *wire.Session, method string, params json.RawMessage, done func(json.RawMessage, *wire.Error)) (cancel func(cause error), started bool) {
+func (c *client) Start(_ *wire.Session, _ json.RawMessage, method string, params json.RawMessage, done func(json.RawMessage, *wire.Error)) (cancel func(cause error), started bool) {
 	p := c.process.Load()
 	if p == nil || !relayed(method) {
 		return nil, false

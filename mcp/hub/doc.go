@@ -20,7 +20,9 @@
 //
 // and the notifications notifications/hub/leave {"replaced": true}: the entry of
 // this session's server has changed, so its process need not be kept for later;
-// and notifications/hub/adjust: upstream.Times of the server as they are now.
+// and notifications/hub/adjust: upstream.Times of the server as they are now. The
+// hub itself sends notifications/hub/hello: what the session's server, started
+// again, has answered to initialize, if that has changed.
 //
 // An error that is not the server's own has {"hub": true} in its data, and beside
 // it {"died": true} where the server ended while it worked on a request. The hub

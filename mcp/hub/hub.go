@@ -2,8 +2,11 @@ package hub
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
+	"maps"
 	"net"
+	"slices"
 	"sync"
 	"time"
 
@@ -176,6 +179,7 @@ func (h *hub) hosted(p *process) {
 
 // part ends a client's use of a process.
 func (h *hub) part(c *client, p *process, discard bool) {
+	defer h.retime(p)
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if !p.sessions[c] {
@@ -192,24 +196,32 @@ func (h *hub) part(c *client, p *process, discard bool) {
 	h.look()
 }
 
-// listsChanged tells the sessions of a process, each once per kind of list.
-func (h *hub) listsChanged(id string, kinds []catalog.Kind) {
-	h.mu.Lock()
-	var told []*client
-	if p := h.processes[id]; p != nil {
-		for c := range p.sessions {
-			told = append(told, c)
-		}
-	}
-	h.mu.Unlock()
+// ListsChanged implements upstream.Sessions: each is told once per kind of list.
+func (h *hub) ListsChanged(id string, kinds []catalog.Kind) {
 	methods := map[string]bool{}
 	for _, kind := range kinds {
 		methods[kind.ChangedMethod()] = true // two kinds have the same
 	}
+	for method := range methods {
+		h.tell(id, method, nil)
+	}
+}
+
+// HelloChanged implements upstream.Sessions.
+func (h *hub) HelloChanged(id string, result json.RawMessage) {
+	h.tell(id, upstream.MethodHello, result)
+}
+
+// tell notifies the sessions of a process, also those that only begin.
+func (h *hub) tell(id, method string, params json.RawMessage) {
+	h.mu.Lock()
+	var told []*client
+	if p := h.processes[id]; p != nil {
+		told = slices.Collect(maps.Keys(p.sessions))
+	}
+	h.mu.Unlock()
 	for _, c := range told {
-		for method := range methods {
-			c.session.Notify(method, nil)
-		}
+		c.session.Notify(method, params)
 	}
 }
 

@@ -4,6 +4,8 @@ import (
 	"context"
 	"sync"
 	"time"
+
+	"mcpproxy/mcp/upstream"
 )
 
 // reviewEvery is how often what waits for the idle time is looked at: the idle
@@ -123,6 +125,35 @@ func (h *hub) drop(ctx context.Context, p *process) {
 	delete(h.processes, p.id)
 	h.mu.Unlock()
 	close(p.gone)
+}
+
+// retime has the server of a process go by what its sessions want now.
+func (h *hub) retime(p *process) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if times, wanted := p.times(); wanted {
+		h.set.Adjust(p.id, times) // with the lock, so that the last times count
+	}
+}
+
+// times are what all sessions of a process can live with: the longest time to
+// start, and the shortest intervals, of which 0 is never. Without sessions there
+// are none. It is called with the hub's lock held.
+func (p *process) times() (t upstream.Times, wanted bool) {
+	for c := range p.sessions {
+		t.InitTimeout = max(t.InitTimeout, c.times.InitTimeout)
+		t.HealthCheckInterval = oftener(t.HealthCheckInterval, c.times.HealthCheckInterval)
+		t.ToolDiscoveryInterval = oftener(t.ToolDiscoveryInterval, c.times.ToolDiscoveryInterval)
+	}
+	return t, len(p.sessions) > 0
+}
+
+// oftener is the shorter of two intervals, of which 0 is never.
+func oftener(a, b time.Duration) time.Duration {
+	if a == 0 || b == 0 {
+		return max(a, b)
+	}
+	return min(a, b)
 }
 
 // level is the least severe log level that a session wants, "" where none has

@@ -17,7 +17,6 @@ import (
 	"testing"
 	"time"
 
-	"mcpproxy/mcp/catalog"
 	"mcpproxy/mcp/upstream"
 	"mcpproxy/mcp/wire"
 	"mcpproxy/store"
@@ -82,10 +81,10 @@ func optionsFor(db *store.DB, dir, build, id string, idle time.Duration) Options
 		Store: db, DataDir: dir, Build: build, ID: id, Now: time.Now,
 		IdleTimeout: func() time.Duration { return idle },
 		Log:         func(text string) { fmt.Fprintln(os.Stderr, "hub", id, text) },
-		Open: func(ctx context.Context, changed func(string, []catalog.Kind)) *upstream.Set {
+		Open: func(ctx context.Context, sessions upstream.Sessions) *upstream.Set {
 			set := upstream.Open(ctx, upstream.Options{
 				Store: func() *store.DB { return db }, Guard: []string{os.Args[0], "guard"},
-				Version: "test", Instance: id, Now: time.Now, ListsChanged: changed,
+				Version: "test", Instance: id, Now: time.Now, Sessions: sessions,
 				Warn: func(text string) { fmt.Fprintln(os.Stderr, "hub", id, text) },
 			})
 			set.Load() // so that it follows what others write to the store

@@ -10,7 +10,6 @@ import (
 	"sync"
 	"time"
 
-	"mcpproxy/mcp/catalog"
 	"mcpproxy/mcp/upstream"
 	"mcpproxy/store"
 )
@@ -37,8 +36,8 @@ type Options struct {
 	// ID is the hub's id: the one that its Spawn was given, or a NewID.
 	ID string
 	// Open returns the Set of the hub, which Run closes. Its Options must have
-	// no Session, and listsChanged as ListsChanged.
-	Open func(ctx context.Context, listsChanged func(id string, kinds []catalog.Kind)) *upstream.Set
+	// no Session, and these Sessions.
+	Open func(ctx context.Context, sessions upstream.Sessions) *upstream.Set
 	// IdleTimeout is how long a server is kept that no session uses, and the hub
 	// itself when there is no session at all. It is asked anew each time.
 	IdleTimeout func() time.Duration
@@ -100,7 +99,7 @@ func (h *hub) serve(ctx context.Context) error {
 	background, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
 	h.sweep(ctx, filepath.Dir(socket))
-	h.set = h.options.Open(background, h.listsChanged)
+	h.set = h.options.Open(background, h)
 	renewing, lapse := context.WithCancel(background)
 	defer lapse()
 	var accepting, keeping, renewal, mourning sync.WaitGroup

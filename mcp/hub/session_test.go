@@ -343,19 +343,32 @@ func TestDied(t *testing.T) {
 	}
 }
 
-// TestUnreadList tells by the server's name which list there is not, as an error
-// of the hub.
+// TestUnreadList tells by the server's name which list there is not, and why, as
+// an error of the hub. It asks the server again after a while, and tells sessions
+// when it has the list, also where that is the first that it could read.
 func TestUnreadList(t *testing.T) {
 	o := newOffice(t, t.TempDir(), time.Minute, nil)
-	s := newScript(t, "secretive", `"methods":{"tools/list":{"error":{"code":-32603,"message":"no"}}}`)
-	v := o.session(s.entry())
+	s := newScript(t, "secretive", `"methods":{"tools/list":{"times":2,"error":{"code":-32603,"message":"no entry for TOKEN-1"}},
+		"prompts/list":{"error":{"code":-32603,"message":"never"}},"resources/list":{"error":{"code":-32603,"message":"never"}},
+		"resources/templates/list":{"error":{"code":-32603,"message":"never"}}}`)
+	entry := s.entry()
+	entry.Secrets = []string{"TOKEN-1"}
+	v := o.session(entry)
 	id := v.send("tools/list", `{}`)
 	_, failure := v.receive(id)
-	if !strings.Contains(failure, "tools/list could not be read") || strings.Contains(failure, s.name+"-") {
+	if !strings.Contains(failure, "server secretive: tools/list could not be read: no entry for ***") {
 		t.Errorf("got %q", failure)
 	}
 	if data := wire.Member(v.answers[id].Error, "data"); string(data) != `{"hub":true}` {
 		t.Errorf("its data is %s", data)
+	}
+	const changed = "notifications/tools/list_changed"
+	soon(t, "the session is told of the list", func() bool { return len(v.heard(changed)) > 0 })
+	if list := string(v.call("tools/list", `{}`)); !strings.Contains(list, `"echo"`) {
+		t.Errorf("the list is %s", list)
+	}
+	if n := len(v.heard(changed)); n != 1 {
+		t.Errorf("the session was told %d times", n)
 	}
 }
 

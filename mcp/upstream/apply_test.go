@@ -179,12 +179,16 @@ func TestSubscriptionsOutliveChange(t *testing.T) {
 	watchGoroutines(t)
 	s := newScript(t, "s", "")
 	o := open(t, s.entry(""))
+	o.Load() // a client has said what it can do
 	session, _ := sessionOf(`{}`)
 	if _, failure := o.Subscribe(t.Context(), Request{Session: session, Server: "s", Method: "resources/subscribe", Params: json.RawMessage(`{"uri":"x:1"}`)}, "x:1"); failure != nil {
 		t.Fatal(failure)
 	}
 	o.Apply(t.Context(), entriesOf(t, marked(s, "1")))
-	awaitClaim(t, "the new process is asked for updates", func() bool { return len(s.events("subscribe")) == 2 })
+	awaitClaim(t, "the new process is asked for updates", func() bool {
+		asked, starts := s.events("subscribe"), s.events("start")
+		return len(starts) == 2 && asked[len(asked)-1].PID == starts[1].PID
+	})
 }
 
 // TestFailuresOfOthers takes over the backoff of another process, and not that it
@@ -257,6 +261,15 @@ func TestProbesSpareWhoIsNotHeard(t *testing.T) {
 	}
 }
 
+// listeners are sessions that take down which lists have changed.
+type listeners struct{ lists chan []catalog.Kind }
+
+// ListsChanged implements Sessions.
+func (l listeners) ListsChanged(_ string, kinds []catalog.Kind) { l.lists <- kinds }
+
+// HelloChanged implements Sessions.
+func (l listeners) HelloChanged(string, json.RawMessage) {}
+
 // TestHostedServer has a fresh hub meet a server that is known to have tools and
 // says at first that it has none; what it says later is told once; what it does
 // not say is waited for.
@@ -290,7 +303,7 @@ func TestHostedServer(t *testing.T) {
 	told := make(chan []catalog.Kind, 10)
 	set := Open(t.Context(), Options{
 		Store: func() *store.DB { return db }, Now: time.Now, Instance: "hub",
-		ListsChanged: func(_ string, kinds []catalog.Kind) { told <- kinds },
+		Sessions: listeners{told},
 	})
 	defer set.Close(context.Background())
 	set.Load()

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -170,11 +171,11 @@ func (s *server) readKind(ctx context.Context, c *conn, h *hello, kind catalog.K
 		return listing{kind: kind, err: err}
 	}
 	if warning != "" {
-		s.set.warn("server %s: %s", s.name, warning)
+		s.warn("%s", warning)
 	}
 	items, warnings := catalog.Ingest(s.name, kind, elements)
 	for _, w := range warnings {
-		s.set.warn("%s", w)
+		s.set.warn("%s", s.log.clean(w))
 	}
 	return listing{kind: kind, elements: elements, items: items}
 }
@@ -197,23 +198,41 @@ func (s *server) listsFailed(c *conn, failed []listing) {
 			}
 			s.mu.Unlock()
 		}
-		s.set.warn("server %s: %v", s.name, err)
+		s.warn("%v", err)
 	}
 	s.mu.Lock()
+	again := false
 	for _, l := range failed {
 		// What a server answers to anything but tools/list is its last word.
 		if l.kind == catalog.Tool || !errors.As(l.err, new(*wire.Error)) {
-			s.unread[l.kind] = true
+			s.unread[l.kind] = l.err
+			again = again || c.alive() && !permanent(l.err)
 		} else if s.hosted != nil {
 			s.elements[l.kind] = nil
 		}
 	}
+	if again {
+		s.misread++
+		s.rereadAt = s.set.options.Now().Add(backoff(s.misread))
+	}
 	s.tell()
 	s.mu.Unlock()
+	if again {
+		s.look()
+	}
 	if died {
 		s.diedUnknown(c)
 	}
 	s.record()
+}
+
+// reread reads the lists again that could not be read.
+func (s *server) reread() {
+	s.mu.Lock()
+	s.rereadAt = time.Time{} // until they cannot be read once more
+	kinds := slices.Collect(maps.Keys(s.unread))
+	s.mu.Unlock()
+	s.refresh(kinds...)
 }
 
 // diedUnknown counts it as a failure to connect when a server ended before it
@@ -226,7 +245,7 @@ func (s *server) diedUnknown(c *conn) {
 	}
 	s.mu.Unlock()
 	if unknown {
-		s.set.warn("server %s: %v", s.name, c.link.Err())
+		s.warn("%v", c.link.Err())
 		s.set.retryLater(s)
 	}
 }
@@ -240,6 +259,11 @@ func (s *server) publish(ctx context.Context, h *hello, lists map[catalog.Kind]l
 	s.mu.Lock()
 	next := blankCatalog(*s.spec())
 	next.Known = s.known || tools
+	next.Unread = s.catalog.Unread
+	if !s.known && !s.listed {
+		next.Unread = catalog.Kinds()
+	}
+	next.Unread = slices.DeleteFunc(slices.Clone(next.Unread), func(kind catalog.Kind) bool { _, fresh := lists[kind]; return fresh })
 	next.Completions = h.offers("completions")
 	next.HasResources = h.offers("resources")
 	for _, kind := range catalog.Kinds() {
@@ -249,19 +273,19 @@ func (s *server) publish(ctx context.Context, h *hello, lists map[catalog.Kind]l
 		}
 		next.SetItems(kind, override(*s.spec(), items))
 	}
+	var differ []catalog.Kind // from what sessions were told
 	for kind, l := range lists {
+		if s.unread[kind] != nil || s.listed && !sameItems(s.catalog.Items(kind), next.Items(kind)) {
+			differ = append(differ, kind)
+		}
 		delete(s.unread, kind)
 		if s.hosted != nil {
 			s.elements[kind] = l.elements
 		}
 	}
-	var differ []catalog.Kind
-	for kind := range lists {
-		if !sameItems(s.catalog.Items(kind), next.Items(kind)) {
-			differ = append(differ, kind)
-		}
+	if len(s.unread) == 0 {
+		s.misread, s.rereadAt = 0, time.Time{}
 	}
-	first := !s.listed
 	s.catalog, s.known, s.listed = next, next.Known, true
 	if tools {
 		s.stale, s.failures = false, 0
@@ -273,8 +297,8 @@ func (s *server) publish(ctx context.Context, h *hello, lists map[catalog.Kind]l
 	s.mu.Unlock()
 	s.record()
 	s.set.publish()
-	if !first && len(differ) > 0 && s.hosted != nil && s.set.options.ListsChanged != nil {
-		s.set.options.ListsChanged(s.id, differ)
+	if len(differ) > 0 && s.hosted != nil && s.set.options.Sessions != nil {
+		s.set.options.Sessions.ListsChanged(s.id, differ)
 	}
 }
 
@@ -344,7 +368,7 @@ func (s *server) restore(row store.Server) {
 	}
 	h := &hello{capabilities: row.Capabilities}
 	next := blankCatalog(*s.spec())
-	next.Known = true
+	next.Known, next.Unread = true, catalog.Kinds() // until its items are restored
 	next.Completions = h.offers("completions")
 	next.HasResources = h.offers("resources")
 	s.catalog, s.known, s.stale = next, true, !exact
@@ -386,5 +410,7 @@ func (s *server) restoreItems(items []store.Item) {
 	for kind, list := range byKind {
 		next.SetItems(kind, override(*s.spec(), list))
 	}
+	// Of a list without items the store does not tell whether it was read.
+	next.Unread = slices.DeleteFunc(catalog.Kinds(), func(kind catalog.Kind) bool { return len(byKind[kind]) > 0 })
 	s.catalog = &next
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"mcpproxy/mcp/catalog"
 	"mcpproxy/store"
 )
 
@@ -71,7 +72,7 @@ func (s *Set) catchUp(ctx context.Context) {
 		}
 		if server.restartWanted(row) {
 			if err := s.Restart(ctx, server.id); err != nil {
-				s.warn("server %s: restart: %v", server.name, err)
+				server.warn("restart: %v", err)
 			}
 			continue
 		}
@@ -115,6 +116,9 @@ func (s *server) follows(row store.Server) bool {
 	}
 	h := &hello{capabilities: row.Capabilities}
 	next := *s.catalog
+	if !s.known {
+		next.Unread = catalog.Kinds()
+	}
 	next.Known = true
 	next.Completions, next.HasResources = h.offers("completions"), h.offers("resources")
 	s.catalog, s.known, s.listed, s.stale = &next, true, false, row.Audience != s.audience()

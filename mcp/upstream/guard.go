@@ -101,7 +101,7 @@ func (g *guard) start() error {
 	err = cmd.Start()
 	out.Close()
 	if err != nil {
-		return errors.Join(err, stdin.Close(), says.Close())
+		return errors.Join(err, says.Close())
 	}
 	g.cmd, g.stdin = cmd, stdin
 	g.ready = sync.OnceFunc(func() {

@@ -1,6 +1,7 @@
 package upstream
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -8,7 +9,6 @@ import (
 
 	"mcpproxy/mcp/catalog"
 	"mcpproxy/mcp/config"
-	"mcpproxy/mcp/wire"
 )
 
 // Entry is one server as an instance hands it to the hub; nothing in it refers
@@ -26,6 +26,16 @@ type Entry struct {
 	Secrets []string `json:"secrets"` // to be masked
 
 	Times
+}
+
+// Sessions are the sessions of hosted servers, which are told what is news to
+// them. Its methods must not block.
+type Sessions interface {
+	// ListsChanged is told which lists of a server are no longer what they were.
+	ListsChanged(id string, kinds []catalog.Kind)
+	// HelloChanged is told what a server that was started again answered to
+	// initialize, where it had answered something else before.
+	HelloChanged(id string, result json.RawMessage)
 }
 
 // Times are the settings of a server that the hub goes by, in nanoseconds; see
@@ -60,13 +70,12 @@ func (e *Entry) spec() config.Server {
 	return s
 }
 
-// Host adds a server under an id, for any number of sessions; nothing is
-// started. Of a server that is there already it takes over the times.
+// Host adds a server under an id, for any number of sessions, unless it is there
+// already; nothing is started.
 func (s *Set) Host(id string, e Entry) {
 	s.applying.Lock()
 	defer s.applying.Unlock()
-	if there := s.server(id); there != nil {
-		there.adjust(e.spec())
+	if s.server(id) != nil {
 		return
 	}
 	old := s.roster.Load()
@@ -115,6 +124,18 @@ func (s *Set) Drop(ctx context.Context, id string) {
 	}
 }
 
+// announce has the sessions of a hosted server told of its answer to initialize
+// if that has changed. Its lists are told of later, and only one attempt to
+// connect does this at a time.
+func (s *server) announce(h *hello) {
+	s.mu.Lock()
+	changed := s.hosted != nil && s.hello != nil && !bytes.Equal(s.hello.result, h.result)
+	s.mu.Unlock()
+	if changed && s.set.options.Sessions != nil {
+		s.set.options.Sessions.HelloChanged(s.id, h.result)
+	}
+}
+
 // Hello is what a hosted server answered to initialize.
 type Hello struct {
 	Result json.RawMessage
@@ -158,8 +179,8 @@ func (s *Set) Listed(ctx context.Context, id string, kind catalog.Kind) ([]json.
 		switch {
 		case read:
 			return elements, nil
-		case failed:
-			return nil, fmt.Errorf("server %s: %s could not be read", server.name, kind.ListMethod())
+		case failed != nil:
+			return nil, fmt.Errorf("server %s: %s could not be read: %s", server.name, kind.ListMethod(), server.log.clean(failed.Error()))
 		}
 		select {
 		case <-news:
@@ -198,29 +219,6 @@ func (s *Set) Users(id string, n int) {
 	server.mu.Unlock()
 	if running {
 		server.record()
-	}
-}
-
-// Leave forgets a session that has ended: what it subscribed to is given up.
-func (s *Set) Leave(session *wire.Session) {
-	for _, server := range s.servers() {
-		server.mu.Lock()
-		var uris []string
-		for uri, sessions := range server.subscribers {
-			if sessions[session] {
-				uris = append(uris, uri)
-			}
-		}
-		c := server.conn
-		server.mu.Unlock()
-		for _, uri := range uris {
-			if server.unsubscribe(uri, session) && c != nil && c.alive() {
-				s.spawn(func(ctx context.Context) {
-					// A server that does not answer is none that sends updates.
-					_, _ = c.request(ctx, nil, "resources/unsubscribe", uriParams(uri), 0)
-				})
-			}
-		}
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"mcpproxy/mcp/catalog"
 	"mcpproxy/mcp/config"
 	"mcpproxy/mcp/wire"
 )
@@ -26,6 +27,10 @@ const (
 	MethodLeave = "notifications/hub/leave"
 	// MethodAdjust is a notification with the Times of the server as they are now.
 	MethodAdjust = "notifications/hub/adjust"
+	// MethodHello is a notification of the hub: its params are what the server,
+	// started again, answered to initialize, if that is not what it had answered
+	// before.
+	MethodHello = "notifications/hub/hello"
 )
 
 // hubMark is the member of an error's data that tells an error of the hub from
@@ -190,7 +195,7 @@ func (s *server) openShared(ctx context.Context, resolved config.Resolved) (*con
 			return nil, nil, err
 		}
 		c := newConn(s.set.ctx, s.name, s.owner(), s)
-		c.link = newHubLink(socket, s.set.options.MaxFrame, c.receive, c.garbage)
+		c.link = newHubLink(socket, s.set.options.MaxFrame, func(m wire.Message, _ int64) { s.fromHub(c, m) }, c.garbage)
 		h, err := s.enter(ctx, c, resolved)
 		if err == nil {
 			return c, h, nil
@@ -201,6 +206,34 @@ func (s *server) openShared(ctx context.Context, resolved config.Resolved) (*con
 			return nil, nil, errors.Join(err, closeErr)
 		}
 	}
+}
+
+// fromHub takes every message of the hub, in order.
+func (s *server) fromHub(c *conn, m wire.Message) {
+	if !m.IsNotification() || m.Method != MethodHello {
+		c.receive(m, 0)
+		return
+	}
+	h, err := parseHello(m.Params)
+	if err != nil {
+		return // the hub has parsed it too
+	}
+	// It counts more than the answer to MethodOpen, whichever comes first: there
+	// is one for every change.
+	c.told.Store(h)
+	s.mu.Lock()
+	open, level := s.conn == c, s.level
+	if open {
+		s.hello = h
+	}
+	s.mu.Unlock()
+	if !open {
+		return // what follows happens when it is
+	}
+	if level != "" {
+		s.wantLevel(level)
+	}
+	s.refresh(catalog.Kinds()...)
 }
 
 // portable reports whether the hub gets to know exactly what is to be run; what

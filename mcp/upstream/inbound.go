@@ -37,6 +37,7 @@ func (c *conn) notified(m wire.Message, during int64) {
 	case "notifications/resources/list_changed":
 		c.observer.listChanged(catalog.Resource)
 		c.observer.listChanged(catalog.Template)
+	case MethodHello: // is for the hub to say, see fromHub
 	default:
 		if s := c.target(during); s != nil {
 			s.Notify(m.Method, m.Params)

@@ -124,55 +124,6 @@ func (s *server) failure(err error, what string) *wire.Error {
 		s.name, what, state, s.log.clean(fmt.Sprint(err)), s.name)
 }
 
-// Subscribe sends updates of a resource to the session; the server is asked for
-// them once, by the first session.
-func (s *Set) Subscribe(ctx context.Context, r Request, uri string) (json.RawMessage, *wire.Error) {
-	server := s.server(r.Server)
-	if server == nil {
-		return nil, notConfigured(r.Server)
-	}
-	server.mu.Lock()
-	sessions := server.subscribers[uri]
-	first := len(sessions) == 0
-	if first {
-		sessions = map[*wire.Session]bool{}
-		server.subscribers[uri] = sessions
-	}
-	sessions[r.Session] = true
-	server.mu.Unlock()
-	if !first {
-		return json.RawMessage("{}"), nil
-	}
-	result, failure := s.Do(ctx, r)
-	if failure != nil {
-		server.unsubscribe(uri, r.Session)
-	}
-	return result, failure
-}
-
-// Unsubscribe is the inverse of Subscribe; the server hears of the last one.
-func (s *Set) Unsubscribe(ctx context.Context, r Request, uri string) (json.RawMessage, *wire.Error) {
-	if server := s.server(r.Server); server == nil || !server.unsubscribe(uri, r.Session) {
-		return json.RawMessage("{}"), nil
-	}
-	return s.Do(ctx, r)
-}
-
-// unsubscribe reports whether the session was the last subscriber.
-func (s *server) unsubscribe(uri string, session *wire.Session) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if !s.subscribers[uri][session] {
-		return false
-	}
-	delete(s.subscribers[uri], session)
-	if len(s.subscribers[uri]) > 0 {
-		return false
-	}
-	delete(s.subscribers, uri)
-	return true
-}
-
 // SetLevel asks all servers, now and when they connect, for log messages of the
 // level that the client wants.
 func (s *Set) SetLevel(level string) {

@@ -106,10 +106,7 @@ func (s *server) adjust(spec config.Server) {
 			l.adjust(timesOf(&spec))
 		}
 	}
-	select {
-	case s.adjusted <- struct{}{}:
-	default: // it was going to look anyway
-	}
+	s.look()
 }
 
 // retire stops a server for good, in the background.

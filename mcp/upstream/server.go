@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -49,7 +48,7 @@ type server struct {
 	hosted      *Entry // what to run for others; nil for a configured server
 	log         *serverLog
 	gone        chan struct{} // retired and stopped
-	adjusted    chan struct{} // holds one: settings have changed
+	adjusted    chan struct{} // holds one: tend has to look again at what is due
 	alone       atomic.Bool   // it could be shared, but there is no hub
 
 	mu          sync.Mutex
@@ -78,10 +77,13 @@ type server struct {
 	refreshing  bool
 	lastRead    time.Time                          // of lists
 	listGap     time.Duration                      // to the next reading
-	unread      map[catalog.Kind]bool              // lists that were asked for in vain
+	unread      map[catalog.Kind]error             // why a list could not be read
+	misread     int                                // readings in a row that failed
+	rereadAt    time.Time                          // when unread lists are asked for again, zero for not by itself
 	news        chan struct{}                      // closed when a list was read or could not be
 	elements    map[catalog.Kind][]json.RawMessage // lists of a hosted server as it gave them
 	subscribers map[string]map[*wire.Session]bool  // by URI
+	turns       map[string]chan struct{}           // by URI: closed when the server was told of it
 	remembered  bool                               // the store knows of an attempt
 	modern      bool                               // speaks only 2026-07-28
 
@@ -105,10 +107,11 @@ func newServer(set *Set, spec config.Server) *server {
 		gone:        make(chan struct{}),
 		adjusted:    make(chan struct{}, 1),
 		dirty:       map[catalog.Kind]bool{},
-		unread:      map[catalog.Kind]bool{},
+		unread:      map[catalog.Kind]error{},
 		elements:    map[catalog.Kind][]json.RawMessage{},
 		news:        make(chan struct{}),
 		subscribers: map[string]map[*wire.Session]bool{},
+		turns:       map[string]chan struct{}{},
 		settled:     make(chan struct{}),
 		level:       set.level(),
 	}
@@ -219,6 +222,9 @@ func (s *server) try(ctx context.Context, a *attempt, old *conn) {
 		c, h, err = s.open(startCtx)
 	}
 	cancel()
+	if err == nil {
+		s.announce(h)
+	}
 	s.mu.Lock()
 	if err == nil && (ctx.Err() != nil || s.retired) {
 		// Whoever stops the server has not seen this connection.
@@ -231,12 +237,15 @@ func (s *server) try(ctx context.Context, a *attempt, old *conn) {
 	a.conn, a.err = c, err
 	switch {
 	case err == nil:
+		if told := c.told.Load(); told != nil {
+			h = told
+		}
 		s.conn, s.hello, s.state, s.err, s.modern, s.lost = c, h, Ready, nil, false, false
 		if s.known {
 			s.failures = 0 // else when it has said what it has
 		}
 		s.started = s.set.options.Now()
-		s.lastRead = time.Time{} // what this connection offers is read at once
+		s.lastRead, s.rereadAt = time.Time{}, time.Time{} // what this connection offers is read at once
 	case ctx.Err() != nil || s.retired:
 		s.state = Idle // stopped, which says nothing about the server
 	default:
@@ -245,7 +254,7 @@ func (s *server) try(ctx context.Context, a *attempt, old *conn) {
 	s.mu.Unlock()
 	if err != nil && ctx.Err() == nil {
 		// Before anybody who waits goes on and perhaps closes the Set.
-		s.set.warn("server %s: %v", s.name, err)
+		s.warn("%v", err)
 	}
 	close(a.done)
 	s.record()
@@ -268,11 +277,15 @@ func (s *server) failed(err error) {
 	if errors.Is(err, errUnauthorized) {
 		s.state = NeedsLogin
 	}
-	backoff := min(firstBackoff<<min(s.failures-1, 16), maxBackoff)
-	s.next = s.set.options.Now().Add(backoff)
+	s.next = s.set.options.Now().Add(backoff(s.failures))
 	if permanent(err) {
 		s.next = time.Time{}
 	}
+}
+
+// backoff is how long to wait after so many failures in a row, at least one.
+func backoff(failures int) time.Duration {
+	return min(firstBackoff<<min(failures-1, 16), maxBackoff)
 }
 
 // Reasons not to connect at all.
@@ -316,17 +329,7 @@ func (s *server) greet(ctx context.Context, c *conn) {
 	if level != "" {
 		s.setLevel(ctx, c, level)
 	}
-	s.mu.Lock()
-	var uris []string
-	for uri := range s.subscribers {
-		uris = append(uris, uri)
-	}
-	s.mu.Unlock()
-	for _, uri := range uris {
-		if _, err := c.request(ctx, nil, "resources/subscribe", uriParams(uri), s.spec().InitTimeout); err != nil {
-			s.set.warn("server %s: subscribe to %s again: %v", s.name, uri, err)
-		}
-	}
+	s.resubscribe(ctx, c)
 }
 
 func (s *server) setLevel(ctx context.Context, c *conn, level string) {
@@ -338,35 +341,12 @@ func (s *server) setLevel(ctx context.Context, c *conn, level string) {
 	}
 	params := append(append(json.RawMessage(`{"level":`), wire.Quote(level)...), '}')
 	if _, err := c.request(ctx, nil, "logging/setLevel", params, s.spec().InitTimeout); err != nil {
-		s.set.warn("server %s: logging/setLevel: %v", s.name, err)
+		s.warn("logging/setLevel: %v", err)
 	}
-}
-
-func uriParams(uri string) json.RawMessage {
-	return append(append(json.RawMessage(`{"uri":`), wire.Quote(uri)...), '}')
 }
 
 // listChanged implements observer.
 func (s *server) listChanged(kind catalog.Kind) { s.refresh(kind) }
-
-// resourceUpdated implements observer: subscribers of the resource, or of one
-// that contains it, are told.
-func (s *server) resourceUpdated(params json.RawMessage) {
-	uri, _ := wire.String(wire.Member(params, "uri"))
-	told := map[*wire.Session]bool{}
-	s.mu.Lock()
-	for subscribed, sessions := range s.subscribers {
-		if uri == subscribed || strings.HasPrefix(uri, strings.TrimSuffix(subscribed, "/")+"/") {
-			for session := range sessions {
-				told[session] = true
-			}
-		}
-	}
-	s.mu.Unlock()
-	for session := range told {
-		session.Notify("notifications/resources/updated", params)
-	}
-}
 
 // stop ends the connection, without a new one until somebody needs it.
 func (s *server) stop(ctx context.Context) {

@@ -32,6 +32,7 @@ type serverLog struct {
 
 	mu      sync.Mutex
 	secrets *strings.Replacer
+	hidden  []string // what secrets replaces
 	file    *os.File
 	size    int64
 	pid     int
@@ -65,7 +66,7 @@ func (l *serverLog) mask(secrets []string) {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.secrets = strings.NewReplacer(pairs...)
+	l.secrets, l.hidden = strings.NewReplacer(pairs...), secrets
 }
 
 // clean returns text without secrets.

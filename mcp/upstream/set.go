@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -59,10 +60,9 @@ type Options struct {
 	Warn func(text string)
 	// Changed is called after the catalog has changed. It must not block.
 	Changed func()
-	// ListsChanged is told which lists of a hosted server are no longer what
-	// they were. It must not block.
-	ListsChanged func(id string, kinds []catalog.Kind)
-	Now          func() time.Time
+	// Sessions are those of hosted servers; nil for a Set that hosts none.
+	Sessions Sessions
+	Now      func() time.Time
 }
 
 // Set is one connection per configured server. Servers are started when they
@@ -139,19 +139,28 @@ const maxWarned = 1000
 // warn reports each text once.
 func (s *Set) warn(format string, args ...any) {
 	text := fmt.Sprintf(format, args...)
-	for _, server := range s.servers() {
+	s.mu.Lock()
+	known := slices.Concat(s.servers(), s.leaving)
+	s.mu.Unlock()
+	for _, server := range known {
 		text = server.log.clean(text)
 	}
 	s.mu.Lock()
-	known := s.warned[text] || s.closed
+	said := s.warned[text] || s.closed
 	if len(s.warned) > maxWarned {
 		clear(s.warned) // better said twice than remembered for ever
 	}
 	s.warned[text] = true
 	s.mu.Unlock()
-	if !known && s.options.Warn != nil {
+	if !said && s.options.Warn != nil {
 		s.options.Warn(text)
 	}
+}
+
+// warn reports what is wrong with the server, also when the Set does not have it
+// any more.
+func (s *server) warn(format string, args ...any) {
+	s.set.warn("server %s: %s", s.name, s.log.clean(fmt.Sprintf(format, args...)))
 }
 
 // save hands a write to the store's queue.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"path/filepath"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -111,5 +112,25 @@ func TestSweepOncePerMachine(t *testing.T) {
 	defer child.Close(context.Background())
 	if turn, _ := child.server("s").mine(t.Context(), "discovery", time.Minute); !turn {
 		t.Error("nobody would look after a child")
+	}
+}
+
+// TestUnreadListIsReadAgain has a server refuse to list its tools twice: it is
+// asked again by itself, less and less often, and is ready when it has answered.
+func TestUnreadListIsReadAgain(t *testing.T) {
+	watchGoroutines(t)
+	s := newScript(t, "s", `"methods":{"tools/list":{"times":2,"error":{"code":-32603,"message":"not now"}}}`)
+	o := open(t, s.entry(`,"tool_discovery_interval":"0s"`))
+	o.call("s", "fast", "")
+	awaitClaim(t, "it is unavailable", func() bool { return strings.Contains(o.status("s").Reason, "not now") })
+	awaitClaim(t, "it is ready", func() bool { return o.status("s").State == Ready && len(o.Loaded().Server("s").Tools) > 0 })
+	var asked []time.Time
+	for _, e := range s.events("recv") {
+		if strings.Contains(e.Text, "tools/list") {
+			asked = append(asked, e.Time)
+		}
+	}
+	if len(asked) != 3 || asked[1].Sub(asked[0]) < firstBackoff || asked[2].Sub(asked[1]) < 2*firstBackoff {
+		t.Errorf("it was asked at %v", asked)
 	}
 }

@@ -19,15 +19,22 @@ const (
 )
 
 // tend looks after a connection until it ends: it probes whether the server
-// answers and reads its lists again, at the intervals of the configuration. Of a
-// server that the hub runs only the hub is probed, which does the rest.
+// answers and reads its lists again, at the intervals of the configuration, and
+// sooner those that could not be read. Of a server that the hub runs only the hub
+// is probed, which does the rest.
 func (s *server) tend(ctx context.Context, c *conn) {
 	_, hub := c.link.(*hubLink)
 	now := s.set.options.Now
 	probed, listed := now(), now()
 	for {
 		probe, list := s.spec().HealthCheckInterval, s.spec().ToolDiscoveryInterval
-		var probeDue, listDue <-chan time.Time
+		s.mu.Lock()
+		reread := s.rereadAt
+		s.mu.Unlock()
+		var probeDue, listDue, rereadDue <-chan time.Time
+		if !reread.IsZero() {
+			rereadDue = time.After(reread.Sub(now()))
+		}
 		if probe > 0 {
 			probeDue = time.After(probed.Add(probe).Sub(now()))
 		}
@@ -40,6 +47,8 @@ func (s *server) tend(ctx context.Context, c *conn) {
 		case <-ctx.Done():
 			return
 		case <-s.adjusted:
+		case <-rereadDue:
+			s.reread()
 		case <-probeDue:
 			mine, again := s.mine(ctx, "health", probe)
 			if mine {
@@ -56,6 +65,14 @@ func (s *server) tend(ctx context.Context, c *conn) {
 			}
 			listed = again.Add(-list)
 		}
+	}
+}
+
+// look has tend look at what is due.
+func (s *server) look() {
+	select {
+	case s.adjusted <- struct{}{}:
+	default: // it is going to look anyway
 	}
 }
 
@@ -145,7 +162,7 @@ func (s *server) giveUp(ctx context.Context, c *conn, err error) {
 	if !current {
 		return
 	}
-	s.set.warn("server %s: %v", s.name, err)
+	s.warn("%v", err)
 	_ = c.close(ctx)
 	s.record()
 	s.set.retryLater(s)
