@@ -6,10 +6,10 @@
 // server that is written wrongly stays in the Config with its Err set, so that
 // it harms only itself. Server.Resolve turns the entry of a server, which may
 // hold references to secrets, into what a connection is started with. AddServer,
-// RemoveServer and SetEnabled change single bytes of the file and leave the rest
-// as the person wrote it. Watch tells of changes of the file while the program
-// runs, Diff what has to be done about them, and Shared which servers all
-// clients of the user may have in common.
+// RemoveServer, SetEnabled and SetQuarantined change single bytes of the file
+// and leave the rest as the person wrote it. Watch tells of changes of the file
+// while the program runs, Diff what has to be done about them, and Shared which
+// servers all clients of the user may have in common.
 //
 // The package does not know what a server offers, who may use it or how a
 // connection is made. It reads no environment variable and no home folder by
@@ -76,9 +76,11 @@ type Config struct {
 	StrictServerValidation   bool // intent_declaration.strict_server_validation
 	EnableWebUI              bool // features.enable_web_ui
 
-	ActivityRetentionDays int
-	ActivityMaxRecords    int
-	ActivityMaxPayload    int // bytes
+	OutputSanitisation OutputSanitisation
+
+	ActivityRetentionDays int // 0: no limit
+	ActivityMaxRecords    int // 0: no limit
+	ActivityMaxPayload    int // bytes, 0: none are kept
 	ActivityMaxSizeMB     int
 	PagesMaxSizeMB        int
 	LogLevel              string // logging.level: debug, info, warn or error
@@ -109,6 +111,14 @@ type Limits struct {
 	MaxConcurrentRequests int           // 0: no limit
 	QueueSize             int           // calls that may wait, 0: none
 	QueueTimeout          time.Duration // 0: a call waits as long as it lives
+}
+
+// OutputSanitisation is what is done to the results of tools before a client sees
+// them.
+type OutputSanitisation struct {
+	StripControl  bool   // control characters and escape sequences are removed
+	MarkUntrusted bool   // text is told to be a server's
+	SensitiveData string // off, redact or block
 }
 
 // Profile is a named subset of the servers.

@@ -74,6 +74,7 @@ func TestDefaults(t *testing.T) {
 		{"advertise_upstream_servers", c.AdvertiseUpstreamServers, true},
 		{"strict_server_validation", c.StrictServerValidation, true},
 		{"max_concurrent_requests", c.MaxConcurrentRequests, 0},
+		{"output_sanitisation", c.OutputSanitisation, OutputSanitisation{SensitiveData: "off"}},
 		{"activity_retention_days", c.ActivityRetentionDays, 90},
 		{"activity_max_records", c.ActivityMaxRecords, 100000},
 		{"activity_max_payload", c.ActivityMaxPayload, 4096},
@@ -105,6 +106,7 @@ func TestCompleteFile(t *testing.T) {
   "features": {"enable_web_ui": false,},
   "logging": {"level": "debug", "file": true},
   "intent_declaration": {"strict_server_validation": false},
+  "output_sanitisation": {"strip_control": true, "mark_untrusted": true, "sensitive_data": "redact"},
   "trusted_hosts": ["proxy.example"],
   "api_keys": 1,
   "profiles": [{"name": "work", "servers": ["chatty"], "max_tier": "read"}],
@@ -115,7 +117,8 @@ func TestCompleteFile(t *testing.T) {
 `, "\n", "\r\n"))
 	if c.Listen != "127.0.0.1:8081" || c.DataDir != "/home/u/data" || c.APIKey != "your-secret-api-key" ||
 		c.ToolsLimit != 20 || c.EnableCodeExecution || c.CodeExecutionTimeout != 5*time.Second || c.EnableWebUI ||
-		c.LogLevel != "debug" || c.LogFile != "true" || c.StrictServerValidation || len(c.TrustedHosts) != 1 {
+		c.LogLevel != "debug" || c.LogFile != "true" || c.StrictServerValidation || len(c.TrustedHosts) != 1 ||
+		c.OutputSanitisation != (OutputSanitisation{true, true, "redact"}) {
 		t.Errorf("values are lost: %+v", c)
 	}
 	if want := []Profile{{"work", []string{"chatty"}, "read"}}; !reflect.DeepEqual(c.Profiles, want) {
@@ -125,7 +128,7 @@ func TestCompleteFile(t *testing.T) {
 	if s.HealthCheckInterval != 2*time.Minute || s.ToolDiscoveryInterval != 0 {
 		t.Errorf("intervals of the server: %v, %v", s.HealthCheckInterval, s.ToolDiscoveryInterval)
 	}
-	want := []string{`/home/u/.mcpproxy/mcp_config.json:16:3: unknown key "api_keys"`}
+	want := []string{`/home/u/.mcpproxy/mcp_config.json:17:3: unknown key "api_keys"`}
 	if !reflect.DeepEqual(c.Warnings, want) {
 		t.Errorf("warnings: %q", c.Warnings)
 	}
@@ -160,6 +163,8 @@ func TestFileErrors(t *testing.T) {
 		"interval a number": {`{"health_check_interval": 30}`, `30: must be a duration`},
 		"address":           {`{"listen": "8080"}`, `listen: "8080": must be an address such as`},
 		"nested":            {`{"features": {"enable_web_ui": 1}}`, `:1:32: features.enable_web_ui: 1: must be true or false`},
+		"nested choice":     {`{"output_sanitisation": {"sensitive_data": "mask"}}`, `output_sanitisation.sensitive_data: "mask": must be one of off, redact, block`},
+		"nested unknown":    {`{"output_sanitisation": true}`, `:1:25: output_sanitisation: must be an object, not a boolean`},
 		"group":             {`{"logging": "debug"}`, `logging: must be an object, not a string`},
 		"profile":           {`{"profiles": [{"name": "a b"}]}`, `:1:15: profiles[0].name: must be 1 to 64 letters`},
 		"profile twice":     {`{"profiles": [{"name": "a"}, {"name": "a"}]}`, `profiles[1].name: there are two profiles named "a"`},

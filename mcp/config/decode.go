@@ -130,7 +130,7 @@ func (d *decoder) warn(offset int, message string) {
 
 // shown is a value for an error message.
 func shown(key, value string) string {
-	if secretKey(key[strings.LastIndexByte(key, '.')+1:]) {
+	if SecretName(key[strings.LastIndexByte(key, '.')+1:]) {
 		return hidden
 	}
 	if utf8.RuneCountInString(value) > 60 {

@@ -91,6 +91,29 @@ func SetEnabled(ctx context.Context, path, name string, enabled bool) error {
 	})
 }
 
+// SetQuarantined holds a server or releases it. The key quarantined is changed
+// where the entry has it; without it, holding adds "quarantined": true, and a
+// server that is to be released is trusted already. Errors are those of
+// SetEnabled.
+func SetQuarantined(ctx context.Context, path, name string, quarantined bool) error {
+	return edit(ctx, path, change{
+		what: fmt.Sprintf("change server %q", name),
+		splices: func(doc *document) ([]splice, error) {
+			i := doc.index(name)
+			if i < 0 {
+				return nil, ErrServerNotFound
+			}
+			return doc.setQuarantined(i, quarantined)
+		},
+		check: func(doc *document) error {
+			if s := doc.server(name); s == nil || s.Quarantined != quarantined {
+				return errors.New("the change would have no effect")
+			}
+			return nil
+		},
+	})
+}
+
 // change is one edit of the file.
 type change struct {
 	what    string

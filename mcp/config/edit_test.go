@@ -22,6 +22,9 @@ func TestEdits(t *testing.T) {
 	remove := func(name string) func(string) error {
 		return func(path string) error { return RemoveServer(t.Context(), path, name) }
 	}
+	quarantine := func(name string, on bool) func(string) error {
+		return func(path string) error { return SetQuarantined(t.Context(), path, name, on) }
+	}
 	enable := func(name string, on bool) func(string) error {
 		return func(path string) error { return SetEnabled(t.Context(), path, name, on) }
 	}
@@ -164,6 +167,12 @@ func TestEdits(t *testing.T) {
 		"enable what is":        {enable("a", true), `{ "mcpServers": {"a": {"command": "x"}}}`, `{ "mcpServers": {"a": {"command": "x"}}}`},
 		"disable what is":       {enable("a", false), `{ "mcpServers": {"a": {"disabled": true}}}`, `{ "mcpServers": {"a": {"disabled": true}}}`},
 		"disable, empty object": {enable("a", false), `{"mcpServers": {"a": {}}}`, "{\"mcpServers\": {\"a\": {\n  \"enabled\": false\n}}}"},
+
+		"hold":                {quarantine("a", true), `{"mcpServers": {"a": {"command": "x"}}}`, `{"mcpServers": {"a": {"command": "x", "quarantined": true}}}`},
+		"hold, key there":     {quarantine("a", true), `{"mcpServers": [{"name": "a", "quarantined": false /* ok */}]}`, `{"mcpServers": [{"name": "a", "quarantined": true /* ok */}]}`},
+		"hold what is held":   {quarantine("a", true), `{"mcpServers": {"a": {"quarantined" :true}}}`, `{"mcpServers": {"a": {"quarantined" :true}}}`},
+		"release":             {quarantine("a", false), `{"mcpServers": {"b": {}, "a": {"quarantined": true, "enabled": true}}}`, `{"mcpServers": {"b": {}, "a": {"quarantined": false, "enabled": true}}}`},
+		"release what is not": {quarantine("a", false), `{ "mcpServers": {"a": {"command": "x"}}}`, `{ "mcpServers": {"a": {"command": "x"}}}`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "c.json")
@@ -204,6 +213,7 @@ func TestRefusedEdits(t *testing.T) {
 		"alias of another":   {valid, add("new", `{"command": "x", "alias": "a"}`), "taken by server"},
 		"remove unknown":     {valid, func(p string) error { return RemoveServer(ctx, p, "z") }, ErrServerNotFound.Error()},
 		"enable unknown":     {valid, func(p string) error { return SetEnabled(ctx, p, "z", true) }, ErrServerNotFound.Error()},
+		"hold unknown":       {valid, func(p string) error { return SetQuarantined(ctx, p, "z", true) }, ErrServerNotFound.Error()},
 		"disable a non-item": {valid, func(p string) error { return SetEnabled(ctx, p, "b", false) }, "must be an object"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -163,7 +163,7 @@ func (r *resolver) value(ref *reference) (value, why string) {
 		// HOME and the like are no secrets, and neither is a default, which
 		// stands in the file; masking them would garble every message.
 		set, _ := r.environ.get(ref.name)
-		if set != "" && (!r.environ.isBase(ref.name) || secretKey(ref.name)) {
+		if set != "" && (!r.environ.isBase(ref.name) || SecretName(ref.name)) {
 			r.secrets = append(r.secrets, v)
 		}
 		return v, ""

@@ -8,10 +8,10 @@ import (
 // hidden stands in the place of a secret.
 const hidden = "****"
 
-// secretKey reports whether the name of a variable, header, flag or query
+// SecretName reports whether the name of a variable, header, flag or query
 // parameter says that its value is a secret. Short words count only as whole
 // words: "key" is in API_KEY and accessKey, not in MONKEY.
-func secretKey(name string) bool {
+func SecretName(name string) bool {
 	var words strings.Builder // lower case, other characters as one blank each
 	words.WriteByte(' ')
 	for i := range len(name) {
@@ -123,22 +123,22 @@ func secretParts(field, value, previous string) []string {
 	}
 	switch kind {
 	case "env", "headers", "oauth":
-		if !secretKey(name) && !knownSecret(value) {
+		if !SecretName(name) && !knownSecret(value) {
 			return urlSecrets(value)
 		}
 		return []string{withoutScheme(value)}
 	case "args":
 		if flag, rest, ok := strings.Cut(value, "="); ok && rest != "" && !strings.Contains(flag, "://") {
-			if secretKey(flag) || knownSecret(rest) {
+			if SecretName(flag) || knownSecret(rest) {
 				return []string{rest}
 			}
 			return urlSecrets(rest)
 		}
-		if strings.HasPrefix(previous, "-") && !strings.Contains(previous, "=") && secretKey(previous) && !strings.HasPrefix(value, "-") {
+		if strings.HasPrefix(previous, "-") && !strings.Contains(previous, "=") && SecretName(previous) && !strings.HasPrefix(value, "-") {
 			return []string{value}
 		}
 		// -H "Authorization: Bearer x", as some bridges take it.
-		if header, rest, ok := strings.Cut(value, ":"); ok && secretKey(header) && !strings.HasPrefix(rest, "//") {
+		if header, rest, ok := strings.Cut(value, ":"); ok && SecretName(header) && !strings.HasPrefix(rest, "//") {
 			return []string{withoutScheme(strings.TrimSpace(rest))}
 		}
 		if knownSecret(value) {
@@ -180,7 +180,7 @@ func urlSecrets(address string) []string {
 	_, query, _ := strings.Cut(rest, "?")
 	query, _, _ = strings.Cut(query, "#")
 	for pair := range strings.SplitSeq(query, "&") {
-		if name, value, _ := strings.Cut(pair, "="); secretKey(name) || knownSecret(value) {
+		if name, value, _ := strings.Cut(pair, "="); SecretName(name) || knownSecret(value) {
 			add(value)
 		}
 	}

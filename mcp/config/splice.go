@@ -172,30 +172,41 @@ func (doc *document) addServer(name string, obj *hujson.Object) []splice {
 }
 
 func (doc *document) setEnabled(i int, enabled bool) ([]splice, error) {
-	var v *hujson.Value
+	v, out, err := doc.setBooleans(i, map[string]bool{"enabled": enabled, "disabled": !enabled})
+	if err == nil && out == nil && !enabled {
+		out = doc.insert(v, func(layout) string { return `"enabled": false` })
+	}
+	return out, err
+}
+
+func (doc *document) setQuarantined(i int, quarantined bool) ([]splice, error) {
+	v, out, err := doc.setBooleans(i, map[string]bool{"quarantined": quarantined})
+	if err == nil && out == nil && quarantined {
+		out = doc.insert(v, func(layout) string { return `"quarantined": true` })
+	}
+	return out, err
+}
+
+// setBooleans gives those of the keys that the entry of a server has their
+// values. It returns the entry, and no splices where it has none of the keys.
+func (doc *document) setBooleans(i int, values map[string]bool) (entry *hujson.Value, out []splice, err error) {
 	switch t := doc.list.Value.(type) {
 	case *hujson.Object:
-		v = &t.Members[i].Value
+		entry = &t.Members[i].Value
 	case *hujson.Array:
-		v = &t.Elements[i]
+		entry = &t.Elements[i]
 	}
-	obj, ok := v.Value.(*hujson.Object)
+	obj, ok := entry.Value.(*hujson.Object)
 	if !ok {
-		return nil, doc.servers[i].Err
+		return nil, nil, doc.servers[i].Err
 	}
-	var out []splice
 	for j := range obj.Members {
 		m := &obj.Members[j]
-		key := memberName(m)
-		if key == "enabled" || key == "disabled" {
-			text := fmt.Sprint(enabled == (key == "enabled"))
-			out = append(out, splice{m.Value.StartOffset, m.Value.EndOffset, text})
+		if value, ok := values[memberName(m)]; ok {
+			out = append(out, splice{m.Value.StartOffset, m.Value.EndOffset, fmt.Sprint(value)})
 		}
 	}
-	if out == nil && !enabled {
-		return doc.insert(v, func(layout) string { return `"enabled": false` }), nil
-	}
-	return out, nil
+	return entry, out, nil
 }
 
 // layout is how new JSON is written.
