@@ -46,7 +46,7 @@ func TestD12TheConfigurationDecides(t *testing.T) {
 	first.initialize("")
 	first.awaitTools("old__fast", "s__before")
 	first.close()
-	changed := newStub(t, "s", `"tools":[{"name":"after","inputSchema":{"type":"object"}}]`)
+	changed := newStub(t, "s", `"tools":[{"name":"after","inputSchema":{"type":"object"}}]`).trusted()
 	p := startProxyIn(t, first.dir, configOf(changed))
 	p.initialize("")
 	p.awaitTools("s__after")
@@ -92,7 +92,7 @@ func TestL01OtherInstancesHear(t *testing.T) {
 	if err := os.Mkdir(filepath.Join(dir, "home"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	s := newStub(t, "s", "")
+	s := newStub(t, "s", "").trusted()
 	config := sharedConfig("", s)
 	a, b, idle := startProxyIn(t, dir, config), startProxyIn(t, dir, ""), startProxyIn(t, dir, "")
 	for _, p := range []*proxy{a, b, idle} {

@@ -12,7 +12,7 @@ const toolsChanged = "notifications/tools/list_changed"
 
 // L01: what a server adds while it runs is announced and listed.
 func TestL01AddedToolsAreAnnounced(t *testing.T) {
-	s := newStub(t, "s", "")
+	s := newStub(t, "s", "").trusted()
 	p := startProxy(t, configOf(s))
 	p.initialize("")
 	p.list("tools")

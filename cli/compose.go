@@ -10,6 +10,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"mcpproxy/mcp/activity"
 	"mcpproxy/mcp/auth"
 	"mcpproxy/mcp/catalog"
 	"mcpproxy/mcp/config"
@@ -26,6 +27,10 @@ type core struct {
 	set    *upstream.Set
 	gate   *policy.Gate
 	direct *router.Direct
+	who    *auth.Identity
+
+	reviewed *policy.Approvals
+	recorder *activity.Recorder
 
 	instance  string      // this process in the store; "" for a command
 	joined    chan string // holds one: the hub that serves this process
@@ -34,9 +39,9 @@ type core struct {
 
 // compose wires the packages together for one session: store, servers, gate,
 // mode. Nothing is opened and no server is started before it is needed. session
-// is nil for a command, which has its servers for itself. The core is to be
-// closed.
-func (a *app) compose(ctx context.Context, cfg *config.Config, session *wire.Session) *core {
+// is nil for a command, which has its servers for itself; who is its client. The
+// core is to be closed.
+func (a *app) compose(ctx context.Context, cfg *config.Config, session *wire.Session, who holder) *core {
 	a.admit(cfg)
 	c := &core{openStore: sync.OnceValue(func() *store.DB { return a.openStore(ctx, cfg) })}
 	c.cfg.Store(cfg)
@@ -47,7 +52,7 @@ func (a *app) compose(ctx context.Context, cfg *config.Config, session *wire.Ses
 		Store:    c.openStore,
 		LogDir:   filepath.Join(cfg.DataDir, logFolder),
 		StartDir: filepath.Join(cfg.DataDir, "starts"),
-		Guard:    []string{a.Executable, guardName},
+		Guard:    a.self().guard(),
 		Version:  buildOf().Version,
 		Warn:     a.warn,
 		Changed:  func() { c.direct.Changed() },
@@ -57,9 +62,23 @@ func (a *app) compose(ctx context.Context, cfg *config.Config, session *wire.Ses
 		a.share(&options, c, runtime.GOOS)
 	}
 	c.set = upstream.Open(ctx, options)
-	c.gate = policy.NewGate(gated{c.set}, rules(cfg))
+	c.reviewed = c.approvals(a)
+	mode := "cli"
+	if session != nil {
+		mode = modeDirect
+	}
+	c.recorder = activity.Open(ctx, activity.Options{
+		Store: c.openStore, Instance: c.instance, Mode: mode, Limits: limitsOf(cfg),
+		Secrets: c.set.Secrets, SecretName: config.SecretName, Now: a.Now,
+		OnError: once(func(err error) { a.warn("record activity: " + err.Error()) }),
+	})
+	c.gate = policy.NewGate(gated{c.set}, rules(cfg), policy.Options{
+		Approvals: c.reviewed, Judged: func(events []policy.Event, err error) { c.judged(a, events, err) },
+		Sanitise: c.sanitise, Record: c.recorder.Add, Now: a.Now,
+	})
+	c.who = a.identity(who, c.openStore, cfg.DataDir)
 	c.direct = router.NewDirect(router.Options{
-		Gate: c.gate, Caller: auth.Local(), Lists: lists{c.openStore}, Warn: a.warn,
+		Gate: c.gate, Callers: c.who, Lists: lists{c.openStore}, Warn: a.warn,
 		MaxName: func() int { return c.cfg.Load().MaxToolNameLength },
 	})
 	return c
@@ -82,6 +101,7 @@ func (a *app) admit(cfg *config.Config) {
 // close stops the servers and closes the store.
 func (c *core) close(ctx context.Context) {
 	c.set.Close(ctx)
+	c.recorder.Close()
 	// What could not be written is read from the servers again.
 	_ = c.openStore().Close()
 }
@@ -113,6 +133,12 @@ func (a *app) openStore(ctx context.Context, cfg *config.Config) *store.DB {
 	return nil
 }
 
+// once is a function that does something at its first call only.
+func once(do func(error)) func(error) {
+	var first sync.Once
+	return func(err error) { first.Do(func() { do(err) }) }
+}
+
 // usable are the servers that may run.
 func usable(cfg *config.Config) []config.Server {
 	var servers []config.Server
@@ -126,7 +152,14 @@ func usable(cfg *config.Config) []config.Server {
 
 // rules translates the configuration for the gate.
 func rules(cfg *config.Config) policy.Rules {
-	r := policy.Rules{Servers: map[string]policy.Rule{}, Total: limit(cfg.Limits)}
+	r := policy.Rules{Servers: map[string]policy.Rule{}, Profiles: map[string]policy.Profile{}, Total: limit(cfg.Limits)}
+	for _, p := range cfg.Profiles {
+		tier := catalog.Destructive
+		if p.MaxTier != "" {
+			tier = catalog.ParseTier(p.MaxTier)
+		}
+		r.Profiles[p.Name] = policy.Profile{Servers: p.Servers, Tier: tier}
+	}
 	for _, s := range cfg.Servers {
 		if _, taken := r.Servers[s.Name]; taken {
 			continue // of two entries of one name the first counts

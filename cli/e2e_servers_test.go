@@ -41,6 +41,8 @@ func (w *world) server(name, entry string, args ...string) serverConfig {
 		Command: w.node,
 		Args:    append([]string{entry}, args...),
 		Env:     map[string]string{markVariable: w.mark},
+		// Some of them offer more in the course of a conversation.
+		AutoApprove: true,
 	}
 }
 
@@ -118,7 +120,7 @@ func (e *endToEnd) testConversation(t *testing.T) {
 				w.configure(t, []serverConfig{server})
 			} else {
 				url := w.listen(t, server) + transport.path
-				w.configure(t, []serverConfig{{Name: server.Name, URL: url}})
+				w.configure(t, []serverConfig{{Name: server.Name, URL: url, AutoApprove: true}})
 				server.Args[1] = "stdio"
 			}
 			w.compareConversations(t, server, transport.order)

@@ -163,6 +163,8 @@ type serverConfig struct {
 	Args    []string          `json:"args,omitempty"`
 	Env     map[string]string `json:"env,omitempty"`
 	URL     string            `json:"url,omitempty"`
+
+	AutoApprove bool `json:"auto_approve_tool_changes,omitempty"`
 }
 
 // configure writes a configuration with these servers.

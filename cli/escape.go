@@ -11,17 +11,17 @@ import (
 // table: whatever could move the cursor, change a colour, reorder what is read
 // or break the line is spelled out as an escape, and invalid UTF-8 with it.
 func clean(s string) string {
-	return escape(s, func(r rune) bool { return false })
+	return escape(s, harmful)
 }
 
 // cleanText is clean for text of several lines: newlines and tabs stay.
 func cleanText(s string) string {
-	return escape(s, func(r rune) bool { return r == '\n' || r == '\t' })
+	return escape(s, func(r rune) bool { return harmful(r) && r != '\n' && r != '\t' })
 }
 
-// escape spells out the harmful runes of s except those that keep claims.
-func escape(s string, keep func(rune) bool) string {
-	if !strings.ContainsFunc(s, func(r rune) bool { return r == utf8.RuneError || harmful(r) && !keep(r) }) {
+// escape spells out those runes of s that bad claims, and what is no UTF-8.
+func escape(s string, bad func(rune) bool) string {
+	if !strings.ContainsFunc(s, func(r rune) bool { return r == utf8.RuneError || bad(r) }) {
 		return s
 	}
 	var b strings.Builder
@@ -30,7 +30,7 @@ func escape(s string, keep func(rune) bool) string {
 		switch {
 		case r == utf8.RuneError && size == 1:
 			fmt.Fprintf(&b, `\x%02x`, s[i])
-		case !harmful(r) || keep(r):
+		case !bad(r):
 			b.WriteRune(r)
 		case r == '\n':
 			b.WriteString(`\n`)
@@ -71,14 +71,17 @@ func harmful(r rune) bool {
 
 // cleanJSON escapes the harmful runes that JSON allows unescaped. They can only
 // stand inside strings, so the value stays the same.
-func cleanJSON(raw []byte) []byte {
-	if !bytes.ContainsFunc(raw, func(r rune) bool { return r >= 0x7f && harmful(r) }) {
+func cleanJSON(raw []byte) []byte { return escapeJSON(raw, harmful) }
+
+// escapeJSON is cleanJSON for the runes that bad claims.
+func escapeJSON(raw []byte, bad func(rune) bool) []byte {
+	if !bytes.ContainsFunc(raw, func(r rune) bool { return r >= 0x7f && bad(r) }) {
 		return raw
 	}
 	var b bytes.Buffer
 	for _, r := range string(raw) {
 		switch {
-		case r < 0x7f || !harmful(r):
+		case r < 0x7f || !bad(r):
 			b.WriteRune(r)
 		case r < 0x10000:
 			fmt.Fprintf(&b, `\u%04x`, r)

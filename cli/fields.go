@@ -43,5 +43,9 @@ func (c cell) whole() string {
 	if !c.at.IsZero() {
 		return c.at.UTC().Format(time.RFC3339)
 	}
-	return clean(c.text)
+	columns := []string{clean(c.text)}
+	for _, text := range c.more {
+		columns = append(columns, clean(text))
+	}
+	return strings.Join(columns, "\t")
 }

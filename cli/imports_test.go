@@ -48,6 +48,8 @@ func homes() map[string]string {
 		"github.com/charmbracelet/lipgloss": "cli",
 		"modernc.org/sqlite":                "store",
 		"github.com/fsnotify/fsnotify":      "mcp/config",
+		"github.com/sergi/go-diff":          "cli",
+		"github.com/santhosh-tekuri":        "mcp/policy",
 		"github.com/blevesearch/bleve/v2":   "index",
 		"github.com/dop251/goja":            "jsvm",
 		"github.com/evanw/esbuild":          "jsvm",

@@ -17,7 +17,10 @@ func (a *app) print(text string) error {
 }
 
 // writeJSON prints a value as indented JSON, the shape of every --json answer.
-func (a *app) writeJSON(v any) error {
+func (a *app) writeJSON(v any) error { return a.writeJSONWithout(v, harmful) }
+
+// writeJSONWithout is writeJSON that spells out the runes that bad claims.
+func (a *app) writeJSONWithout(v any, bad func(rune) bool) error {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
 	enc.SetEscapeHTML(false)
@@ -25,7 +28,7 @@ func (a *app) writeJSON(v any) error {
 	if err := enc.Encode(v); err != nil {
 		return err
 	}
-	return a.print(string(cleanJSON(b.Bytes())))
+	return a.print(string(escapeJSON(b.Bytes(), bad)))
 }
 
 // styled reports whether a stream takes colours: it is a terminal, NO_COLOR is

@@ -26,6 +26,9 @@ func (a *app) apply(ctx context.Context, c *core, next *config.Config) {
 		a.warn(key + " has changed, which takes effect at the next start")
 	}
 	c.cfg.Store(next)
+	c.recorder.SetLimits(limitsOf(next))
 	c.gate.SetRules(rules(next))
 	c.set.Apply(ctx, usable(next))
+	c.direct.Changed() // for rules alone the servers do not say so
+	a.announceConnections(ctx, c)
 }

@@ -17,8 +17,8 @@ const (
 // runCmd serves one client on stdin and stdout.
 type runCmd struct {
 	Mode      string `help:"show the client its tools this way: direct; retrieve_tools, code_execution and proxy are not available in this build (default: routing_mode of the configuration)" placeholder:"MODE"`
-	Profile   string `help:"offer only the servers of this profile" hidden:"" placeholder:"NAME"`
-	TokenFile string `help:"act for the agent whose token FILE holds" hidden:"" placeholder:"FILE"`
+	Profile   string `help:"offer only the servers of this profile of the configuration" placeholder:"NAME"`
+	TokenFile string `help:"act for the agent whose token FILE holds (default: the token in MCPPROXY_TOKEN, if it is set)" placeholder:"FILE"`
 }
 
 // Help implements kong.HelpProvider.
@@ -27,7 +27,10 @@ func (*runCmd) Help() string {
 
 Of the modes, only direct is available in this build. A mode asked for with --mode is served or refused; a routing_mode that is not available is served as direct, and a line on stderr says so.
 
+With --profile the client has the servers of that profile alone. With an agent token it is that agent: it has the servers and permissions of the token, which is checked anew at every request. Against other programs of the same user both are a guard rail, no boundary.
+
     mcpproxy --mode direct
+    mcpproxy --mode direct --profile work
     claude mcp add mcpproxy -- mcpproxy --mode direct`
 }
 
@@ -36,10 +39,14 @@ func (c *runCmd) bare() bool { return c.Mode == "" && c.Profile == "" && c.Token
 
 // run serves one client until stdin ends or ctx does.
 func (c *runCmd) run(ctx context.Context, a *app) error {
-	if err := c.check(); err != nil {
+	if err := c.checkMode(); err != nil {
 		return err
 	}
 	cfg, err := a.config()
+	if err != nil {
+		return err
+	}
+	who, err := c.holder(a, cfg)
 	if err != nil {
 		return err
 	}
@@ -47,19 +54,7 @@ func (c *runCmd) run(ctx context.Context, a *app) error {
 	if a.IsTerminal(Stdin) {
 		a.note("waiting for an MCP client on stdin; Ctrl-D ends it")
 	}
-	return a.serveClient(ctx, cfg)
-}
-
-// check refuses what was asked for and cannot be served. Options that narrow
-// what a client may do are refused rather than overlooked.
-func (c *runCmd) check() error {
-	switch {
-	case c.Profile != "":
-		return misuse("", "--profile is not available in this build")
-	case c.TokenFile != "":
-		return misuse("", "--token-file is not available in this build")
-	}
-	return c.checkMode()
+	return a.serveClient(ctx, cfg, who)
 }
 
 // checkMode refuses a mode that was asked for and cannot be served.

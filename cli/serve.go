@@ -7,12 +7,14 @@ import (
 	"os"
 	"os/signal"
 	"runtime/debug"
+	"slices"
 	"sync"
 	"syscall"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"mcpproxy/mcp/auth"
 	"mcpproxy/mcp/config"
 	"mcpproxy/mcp/router"
 	"mcpproxy/mcp/wire"
@@ -31,7 +33,7 @@ const (
 )
 
 // serveClient serves the client on stdin and stdout until it leaves.
-func (a *app) serveClient(ctx context.Context, cfg *config.Config) error {
+func (a *app) serveClient(ctx context.Context, cfg *config.Config, who holder) error {
 	if cfg.NestedUnder(a.Environ) {
 		return hinted("give one of the two another --config", "recursion: this mcpproxy was started by an mcpproxy with the same configuration %s", cfg.Path)
 	}
@@ -51,30 +53,35 @@ func (a *app) serveClient(ctx context.Context, cfg *config.Config) error {
 		Garbage: a.clientGarbage,
 		Greeted: func() { c.set.Load(); close(greeted) },
 	})
-	c = a.compose(ctx, cfg, conn.Session())
+	c = a.compose(ctx, cfg, conn.Session(), who)
 	defer c.close(ctx)
+	caller, err := c.who.Caller(ctx)
+	if err != nil {
+		return err
+	}
 	runCtx, stop := context.WithCancel(ctx)
 	var beside sync.WaitGroup
 	beside.Go(func() { c.direct.Run(runCtx, conn.Session()) })
 	beside.Go(func() { a.attend(runCtx, c, conn.Session(), greeted) })
+	beside.Go(func() { a.review(runCtx, c, greeted) })
 	beside.Go(func() { a.reload(runCtx, c) })
 	defer beside.Wait()
 	defer stop()
-	return conn.Serve(runCtx, c.direct, lifecycleServer(c))
+	return conn.Serve(runCtx, c.direct, lifecycleServer(c, caller))
 }
 
 // lifecycleServer answers initialize, ping and the like; all else is routed
 // before it gets there.
-func lifecycleServer(c *core) *mcp.Server {
+func lifecycleServer(c *core, caller auth.Caller) *mcp.Server {
 	cfg := c.cfg.Load()
-	var reachable []string
+	briefing := router.Briefing{Operator: cfg.Instructions, Profile: caller.Profile, Tier: c.gate.MaxTier(caller)}
 	if cfg.AdvertiseUpstreamServers {
-		reachable = c.set.Names()
+		briefing.Servers = slices.DeleteFunc(c.set.Names(), func(name string) bool { return !c.gate.Reaches(caller, name) })
 	}
 	return mcp.NewServer(
 		&mcp.Implementation{Name: "mcpproxy", Title: "mcpproxy", Version: buildOf().Version},
 		&mcp.ServerOptions{
-			Instructions:              router.DirectInstructions(cfg.Instructions, reachable),
+			Instructions:              router.DirectInstructions(briefing),
 			Logger:                    slog.New(slog.DiscardHandler),
 			SupportedProtocolVersions: protocolVersions(),
 			Capabilities: &mcp.ServerCapabilities{

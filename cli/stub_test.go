@@ -54,6 +54,9 @@ func (s *upstreamStub) with(members string) *upstreamStub {
 	return s
 }
 
+// trusted has everything that the server adds or changes approved as it comes.
+func (s *upstreamStub) trusted() *upstreamStub { return s.with(`"auto_approve_tool_changes":true`) }
+
 // entry is the server's entry in a configuration of the list form.
 func (s *upstreamStub) entry() string {
 	return fmt.Sprintf(`{"name":%q,"command":"mcpstub","args":["stub",%q]%s}`, s.name, s.file, s.more)

@@ -21,7 +21,8 @@ type table struct {
 // cell is one field of a table, either a text or a time.
 type cell struct {
 	text  string
-	aside string // what a person is told in brackets
+	aside string   // what a person is told in brackets
+	more  []string // the same for a program: further columns
 	at    time.Time
 	tint  tint
 }

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"strings"
 
@@ -71,7 +72,7 @@ func (c *toolsListCmd) run(ctx context.Context, a *app) error {
 		a.note("hint: mcpproxy add NAME -- COMMAND ARG...")
 		return nil
 	}
-	core := a.compose(ctx, cfg, nil)
+	core := a.compose(ctx, cfg, nil, holder{})
 	defer core.close(ctx)
 	failed, err := core.introduce(ctx)
 	if err != nil {
@@ -89,7 +90,7 @@ func (c *toolsListCmd) runFor(ctx context.Context, a *app, cfg *config.Config) e
 	if err != nil {
 		return err
 	}
-	core := a.hushed().compose(ctx, cfg, nil)
+	core := a.hushed().compose(ctx, cfg, nil, holder{})
 	defer core.close(ctx)
 	if err := core.forbids(server); err != nil {
 		return err
@@ -161,7 +162,7 @@ func (c *core) forbids(server *config.Server) error {
 		return server.Err
 	}
 	if refusal := c.gate.Explain(server.Name); refusal != nil {
-		return refusal
+		return errors.New(refusal.Message)
 	}
 	return nil
 }
@@ -210,7 +211,7 @@ func (c *core) notUsable(failed []upstream.Status) error {
 
 // tools are the tools that this user may use, of the named servers or of all.
 func (c *core) tools(ctx context.Context, names ...string) []toolSummary {
-	snapshot := c.set.Snapshot(ctx)
+	snapshot := c.gate.Catalog(ctx)
 	public := snapshot.Names(catalog.Tool, catalog.MaxName("", c.cfg.Load().MaxToolNameLength))
 	list := []toolSummary{}
 	for _, server := range snapshot.Servers() {

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"strings"
 
 	"mcpproxy/mcp/auth"
@@ -32,7 +33,7 @@ func addressOf(cfg *config.Config, text string) (address, error) {
 // is none: by the server's name for it, or by the whole public name or the
 // part of it behind the prefix.
 func (c *core) tool(ctx context.Context, at address) *catalog.Item {
-	snapshot := c.set.Snapshot(ctx)
+	snapshot := c.gate.Catalog(ctx)
 	server := snapshot.Server(at.server.Name)
 	if server == nil {
 		return nil
@@ -74,8 +75,11 @@ func (c *core) find(ctx context.Context, at address, fresh bool) (*catalog.Item,
 		}
 		item = c.tool(ctx, at)
 	}
-	if item == nil || !c.gate.May(auth.Local(), item) {
+	if item == nil {
 		return nil, c.noTool(ctx, at)
+	}
+	if refusal := c.gate.Refusal(auth.Local(), item); refusal != nil {
+		return nil, errors.New(refusal.Message)
 	}
 	return item, nil
 }
@@ -91,5 +95,5 @@ func (c *core) noTool(ctx context.Context, at address) error {
 	if meant := nearest(at.tool, names); meant != "" {
 		return hinted(hint, "server %s has no tool %q, did you mean %q?", at.server.Name, at.tool, meant)
 	}
-	return hinted(hint, "server %s has no tool %q, or it is disabled", at.server.Name, at.tool)
+	return hinted(hint, "server %s has no tool %q", at.server.Name, at.tool)
 }

@@ -14,7 +14,9 @@ import (
 	"maps"
 	"slices"
 	"sync/atomic"
+	"time"
 
+	"mcpproxy/mcp/activity"
 	"mcpproxy/mcp/auth"
 	"mcpproxy/mcp/catalog"
 	"mcpproxy/mcp/wire"
@@ -68,28 +70,56 @@ type Rule struct {
 	Limit         Limit
 }
 
-// Rules are all servers' rules and the limits of the whole.
+// Rules are all servers' rules, the profiles and the limits of the whole.
 type Rules struct {
-	Servers map[string]Rule
-	Total   Limit
+	Servers  map[string]Rule
+	Profiles map[string]Profile
+	Total    Limit
+}
+
+// Options are what a Gate works with besides the servers and their rules. The
+// zero value is usable.
+type Options struct {
+	// Approvals know which items a person has to approve first; nil where none
+	// has to be.
+	Approvals *Approvals
+	// Judged is told what was found new when a catalog was judged, and why it
+	// could not be, in which case what is new stays held. It may be nil.
+	Judged func(events []Event, err error)
+	// Sanitise changes the result of a tool before the client sees it; nil leaves
+	// all results as they are.
+	Sanitise func(tool catalog.Ref, result json.RawMessage) json.RawMessage
+	// Record is given every tool call and refusal when it has ended; it must not
+	// block. It may be nil.
+	Record func(activity.Record)
+	// Now is the clock of the records; nil means time.Now.
+	Now func() time.Time
 }
 
 // Gate stands between the modes and the servers.
 type Gate struct {
 	upstreams Upstreams
+	options   Options
 	law       atomic.Pointer[law]
+	judged    atomic.Pointer[catalog.Snapshot] // the last that the approvals know
+	schemas   schemas
 }
 
 // law is Rules with the slots that their limits give.
 type law struct {
 	Rules
+	serial    int64 // differs from that of every other law of this Gate
 	total     *slots
 	perServer map[string]*slots
 }
 
 // NewGate returns the Gate in front of upstreams.
-func NewGate(upstreams Upstreams, rules Rules) *Gate {
-	g := &Gate{upstreams: upstreams}
+func NewGate(upstreams Upstreams, rules Rules, options Options) *Gate {
+	if options.Now == nil {
+		options.Now = time.Now
+	}
+	g := &Gate{upstreams: upstreams, options: options}
+	g.judged.Store(catalog.NewSnapshot(nil))
 	g.SetRules(rules)
 	return g
 }
@@ -101,19 +131,41 @@ func (g *Gate) SetRules(rules Rules) {
 	if old == nil {
 		old = &law{}
 	}
-	next := &law{Rules: rules, total: old.total.under(rules.Total), perServer: map[string]*slots{}}
+	next := &law{Rules: rules, serial: old.serial + 1, total: old.total.under(rules.Total), perServer: map[string]*slots{}}
 	for name, rule := range rules.Servers {
 		next.perServer[name] = old.perServer[name].under(rule.Limit)
 	}
 	g.law.Store(next)
 }
 
+// judgeMost bounds how long a locked store keeps what is new from being judged:
+// it is held, and judged the next time.
+const judgeMost = 3 * time.Second
+
 // Catalog returns what all servers offer. It holds more than a caller may see:
 // ask May for each item that is shown.
-func (g *Gate) Catalog(ctx context.Context) *catalog.Snapshot { return g.upstreams.Snapshot(ctx) }
+func (g *Gate) Catalog(ctx context.Context) *catalog.Snapshot {
+	snapshot := g.upstreams.Snapshot(ctx)
+	if a := g.options.Approvals; a != nil {
+		limited, cancel := context.WithTimeout(ctx, judgeMost)
+		events, err := a.Judge(limited, snapshot)
+		cancel()
+		if g.options.Judged != nil && (len(events) > 0 || err != nil && ctx.Err() == nil) {
+			g.options.Judged(events, err)
+		}
+	}
+	g.judged.Store(snapshot)
+	return snapshot
+}
 
-// Loaded is Catalog without waiting: empty until Catalog was called once.
-func (g *Gate) Loaded() *catalog.Snapshot { return g.upstreams.Loaded() }
+// Loaded is what Catalog returned last, without waiting: empty before.
+func (g *Gate) Loaded() *catalog.Snapshot { return g.judged.Load() }
+
+// View names what decides, besides the catalog, what the caller may see: it
+// differs after every change of that. It is for this process only.
+func (g *Gate) View(caller auth.Caller) string {
+	return fmt.Sprintf("%d %p %s", g.law.Load().serial, g.options.Approvals.present(), caller.Key())
+}
 
 // Stamp names what the caller may see of the catalog: equal stamps mean equal
 // items. It is cheaper than the catalog, and empty where that is needed to tell.
@@ -122,10 +174,20 @@ func (g *Gate) Stamp(ctx context.Context, caller auth.Caller) string {
 	if stamp == "" {
 		return ""
 	}
+	approved := ""
+	if a := g.options.Approvals; a != nil && a.Usable() {
+		if approved = a.Stamp(ctx); approved == "" {
+			return ""
+		}
+	}
+	law := g.law.Load()
 	sum := sha256.New()
-	fmt.Fprintf(sum, "%s %v", stamp, caller)
-	for _, name := range slices.Sorted(maps.Keys(g.law.Load().Servers)) {
-		r := g.law.Load().Servers[name]
+	fmt.Fprintf(sum, "%s %s %s", stamp, approved, caller.Key())
+	if profile, ok := law.Profiles[caller.Profile]; ok {
+		fmt.Fprintf(sum, " %q %v", profile.Servers, profile.Tier)
+	}
+	for _, name := range slices.Sorted(maps.Keys(law.Servers)) {
+		r := law.Servers[name]
 		// Of the lists, one that is empty is not one that is missing.
 		fmt.Fprintf(sum, " %q %t %t %t %#v %#v %v %t %t", name, r.Invalid != nil, r.Disabled, r.Quarantined,
 			r.EnabledTools, r.DisabledTools, r.Unannotated, r.HideResources, r.HidePrompts)
@@ -136,129 +198,6 @@ func (g *Gate) Stamp(ctx context.Context, caller auth.Caller) string {
 // Settle gives servers of which nothing is known yet a bounded time to say what
 // they offer.
 func (g *Gate) Settle(ctx context.Context) { g.upstreams.Settle(ctx) }
-
-// Tier is the tier that the use of an item needs; reading is enough for
-// anything that is no tool.
-func (g *Gate) Tier(item *catalog.Item) catalog.Tier {
-	if item.Kind != catalog.Tool {
-		return catalog.Read
-	}
-	return item.Tier(g.law.Load().Servers[item.Server].Unannotated)
-}
-
-// May reports whether the caller can see and use the item.
-func (g *Gate) May(caller auth.Caller, item *catalog.Item) bool {
-	return g.refusal(caller, item) == nil
-}
-
-// refusal says why a caller cannot use an item, nil if it can.
-func (g *Gate) refusal(caller auth.Caller, item *catalog.Item) *wire.Error {
-	if refusal := g.serverRefusal(item.Server); refusal != nil {
-		return refusal
-	}
-	rule := g.law.Load().Servers[item.Server]
-	switch {
-	case item.Kind == catalog.Tool && !rule.toolEnabled(item.Name):
-		return wire.Errorf(wire.CodeRefused, "tool %s of server %s is disabled by the configuration (enabled_tools, disabled_tools)", item.Name, item.Server)
-	case item.Kind == catalog.Prompt && rule.HidePrompts:
-		return wire.Errorf(wire.CodeRefused, "prompts of server %s are not exposed (expose_prompts)", item.Server)
-	case item.Kind != catalog.Tool && item.Kind != catalog.Prompt && rule.HideResources:
-		return wire.Errorf(wire.CodeRefused, "resources of server %s are not exposed (expose_resources)", item.Server)
-	case g.Tier(item) > caller.Tier:
-		return wire.Errorf(wire.CodeRefused, "tool %s of server %s needs the permission %q", item.Name, item.Server, g.Tier(item))
-	}
-	return nil
-}
-
-// serverRefusal says why a server cannot be used at all, nil if it can.
-func (g *Gate) serverRefusal(server string) *wire.Error {
-	rule, known := g.law.Load().Servers[server]
-	switch {
-	case !known:
-		return wire.Errorf(wire.CodeRefused, "server %s is not configured", server)
-	case rule.Disabled:
-		return wire.Errorf(wire.CodeRefused, "server %s is disabled; to use it: mcpproxy enable %s", server, server)
-	case rule.Invalid != nil:
-		return wire.Errorf(wire.CodeRefused, "server %s cannot be used: %v", server, rule.Invalid)
-	case rule.Quarantined:
-		return wire.Errorf(wire.CodeRefused, "server %s is quarantined; a person has to review it and set \"quarantined\": false in the configuration file", server)
-	}
-	return nil
-}
-
-func (r Rule) toolEnabled(name string) bool {
-	if r.EnabledTools != nil {
-		return slices.Contains(r.EnabledTools, name)
-	}
-	return !slices.Contains(r.DisabledTools, name)
-}
-
-// Use is one use of an item by a caller.
-type Use struct {
-	Caller  auth.Caller
-	Session *wire.Session
-	Item    *catalog.Item
-	Method  string
-	Params  json.RawMessage
-}
-
-// Do lets a permitted use through to the server. A refusal has CodeRefused and
-// says what would permit it; a use above a concurrency limit has CodeBusy.
-func (g *Gate) Do(ctx context.Context, u Use) (json.RawMessage, *wire.Error) {
-	if refusal := g.refusal(u.Caller, u.Item); refusal != nil {
-		return nil, refusal
-	}
-	release, busy := g.admit(ctx, u.Item.Server)
-	if busy != nil {
-		return nil, busy
-	}
-	defer release()
-	uri, _ := wire.String(wire.Member(u.Params, "uri"))
-	switch u.Method {
-	case "resources/subscribe":
-		return g.upstreams.Subscribe(ctx, u.request(), uri)
-	case "resources/unsubscribe":
-		return g.upstreams.Unsubscribe(ctx, u.request(), uri)
-	}
-	return g.upstreams.Do(ctx, u.request())
-}
-
-// Start is Do for a use that can be let through without waiting for anything;
-// otherwise it does nothing and reports false, and Do says why or waits. done is
-// called once.
-func (g *Gate) Start(u Use, done func(json.RawMessage, *wire.Error)) (cancel func(cause error), started bool) {
-	if g.refusal(u.Caller, u.Item) != nil {
-		return nil, false
-	}
-	release, free := g.admitNow(u.Item.Server)
-	if !free {
-		return nil, false
-	}
-	cancel, started = g.upstreams.Start(u.request(), func(result json.RawMessage, failure *wire.Error) {
-		release()
-		done(result, failure)
-	})
-	if !started {
-		release()
-	}
-	return cancel, started
-}
-
-func (u *Use) request() Request {
-	repeatable := u.Item.Kind != catalog.Tool || u.Item.Repeatable()
-	return Request{Session: u.Session, Server: u.Item.Server, Method: u.Method, Params: u.Params, Repeatable: repeatable}
-}
-
-// Explain says why a server that the catalog holds nothing of cannot be used,
-// nil if nothing forbids it. server is its name or its alias.
-func (g *Gate) Explain(server string) *wire.Error {
-	for name, rule := range g.law.Load().Servers {
-		if server != "" && (server == name || server == rule.Alias) {
-			return g.serverRefusal(name)
-		}
-	}
-	return nil
-}
 
 // SetLevel asks all servers for log messages of that level and above.
 func (g *Gate) SetLevel(level string) { g.upstreams.SetLevel(level) }

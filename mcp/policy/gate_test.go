@@ -78,7 +78,7 @@ func item(server string, kind catalog.Kind, name, annotations string) *catalog.I
 	return catalog.New(catalog.Ref{Server: server, Kind: kind, Name: name}, raw, nil)
 }
 
-func reader() auth.Caller { return auth.Caller{Kind: "agent", Tier: catalog.Read} }
+func reader() auth.Caller { return auth.Caller{Kind: auth.Agent, All: true, Tier: catalog.Read} }
 
 // TestRefusals is the table of what the rules forbid, and of what is said then.
 func TestRefusals(t *testing.T) {
@@ -127,7 +127,7 @@ func TestRefusals(t *testing.T) {
 		{reader(), item("open", catalog.Prompt, "p", none), ""},
 	} {
 		up := &servers{}
-		gate := NewGate(up, rules)
+		gate := NewGate(up, rules, Options{})
 		_, refusal := gate.Do(t.Context(), Use{Caller: c.caller, Item: c.item, Method: "m"})
 		if may := gate.May(c.caller, c.item); may != (refusal == nil) {
 			t.Errorf("%v: May says %v, Do says %v", c.item.Ref, may, refusal)
@@ -141,11 +141,11 @@ func TestRefusals(t *testing.T) {
 			t.Errorf("%v: %q reached the server", c.item.Ref, up.noted())
 		}
 	}
-	gate := NewGate(&servers{}, rules)
+	gate := NewGate(&servers{}, rules, Options{})
 	if e := gate.Explain("held"); e == nil || !strings.Contains(e.Message, "quarantined") {
 		t.Errorf("held: %v", e)
 	}
-	aliased := NewGate(&servers{}, Rules{Servers: map[string]Rule{"held": {Alias: "h", Quarantined: true}}})
+	aliased := NewGate(&servers{}, Rules{Servers: map[string]Rule{"held": {Alias: "h", Quarantined: true}}}, Options{})
 	if e := aliased.Explain("h"); e == nil || !strings.Contains(e.Message, "quarantined") {
 		t.Errorf("the alias of held: %v", e)
 	}
@@ -158,7 +158,7 @@ func TestRefusals(t *testing.T) {
 
 func TestMethodsReachTheirServers(t *testing.T) {
 	up := &servers{}
-	gate := NewGate(up, Rules{Servers: map[string]Rule{"s": {}}})
+	gate := NewGate(up, Rules{Servers: map[string]Rule{"s": {}}}, Options{})
 	for _, method := range []string{"resources/read", "resources/subscribe", "resources/unsubscribe"} {
 		use := Use{Caller: auth.Local(), Item: item("s", catalog.Resource, "x:1", `{}`), Method: method, Params: json.RawMessage(`{"uri":"x:\u0031"}`)}
 		if _, e := gate.Do(t.Context(), use); e != nil {
@@ -193,7 +193,7 @@ func TestRepeatable(t *testing.T) {
 // TestStamp checks that a stamp tells what a caller may see apart.
 func TestStamp(t *testing.T) {
 	stamp := func(from string, rules map[string]Rule, caller auth.Caller) string {
-		return NewGate(&servers{stamp: from}, Rules{Servers: rules}).Stamp(t.Context(), caller)
+		return NewGate(&servers{stamp: from}, Rules{Servers: rules}, Options{}).Stamp(t.Context(), caller)
 	}
 	one := stamp("a", map[string]Rule{"s": {}, "t": {}}, auth.Local())
 	if same := stamp("a", map[string]Rule{"t": {}, "s": {}}, auth.Local()); one == "" || same != one {
@@ -222,7 +222,7 @@ func TestStamp(t *testing.T) {
 // busyGate is a gate whose calls last until end is closed.
 func busyGate(own, total Limit) (*Gate, *servers) {
 	up := &servers{end: make(chan struct{})}
-	return NewGate(up, Rules{Servers: map[string]Rule{"a": {Limit: own}, "b": {}}, Total: total}), up
+	return NewGate(up, Rules{Servers: map[string]Rule{"a": {Limit: own}, "b": {}}, Total: total}, Options{}), up
 }
 
 func use(server string) Use {
@@ -327,7 +327,7 @@ func TestStartIsDoWithoutWaiting(t *testing.T) {
 	gate := NewGate(up, Rules{Servers: map[string]Rule{
 		"a": {Limit: Limit{Concurrent: 1, Queue: 5}},
 		"q": {Quarantined: true},
-	}})
+	}}, Options{})
 	use := func(server, annotations string) Use {
 		return Use{Caller: reader(), Item: item(server, catalog.Tool, "t", annotations), Method: "tools/call"}
 	}

@@ -12,22 +12,26 @@ import (
 )
 
 // callTool answers tools/call.
-func (d *Direct) callTool(ctx context.Context, s *wire.Session, params json.RawMessage) (json.RawMessage, *wire.Error) {
+func (d *Direct) callTool(ctx context.Context, a asker, params json.RawMessage) (json.RawMessage, *wire.Error) {
 	name, ok := wire.String(wire.Member(params, "name"))
 	if !ok || name == "" {
 		return nil, wire.Errorf(wire.CodeInvalidParams, "tools/call: parameter \"name\" is missing or no text")
 	}
-	item, refusal := d.find(ctx, s, catalog.Tool, name)
+	item, refusal := d.find(ctx, a, catalog.Tool, name)
 	if refusal != nil {
 		return ownFailure(refusal)
 	}
 	d.warm.Store(true)
-	return toolResult(d.options.Gate.Do(ctx, d.toolUse(s, item, params)))
+	return toolResult(d.options.Gate.Do(ctx, a.toolUse(item, params)))
 }
 
 // Start implements wire.Starter for tool calls, once the catalog is in memory.
-func (d *Direct) Start(s *wire.Session, method string, params json.RawMessage, done func(json.RawMessage, *wire.Error)) (cancel func(cause error), started bool) {
+func (d *Direct) Start(s *wire.Session, id json.RawMessage, method string, params json.RawMessage, done func(json.RawMessage, *wire.Error)) (cancel func(cause error), started bool) {
 	if method != "tools/call" || !d.warm.Load() {
+		return nil, false
+	}
+	caller, ok := d.options.Callers.Present()
+	if !ok {
 		return nil, false
 	}
 	name, _ := wire.String(wire.Member(params, "name"))
@@ -35,14 +39,14 @@ func (d *Direct) Start(s *wire.Session, method string, params json.RawMessage, d
 	if item == nil {
 		return nil, false
 	}
-	return d.options.Gate.Start(d.toolUse(s, item, params), func(result json.RawMessage, failure *wire.Error) {
+	return d.options.Gate.Start(asker{s, caller, id}.toolUse(item, params), func(result json.RawMessage, failure *wire.Error) {
 		done(toolResult(result, failure))
 	})
 }
 
 // toolUse is the call of a tool with what the server is to see of it: its own
 // name, and arguments also where there are none.
-func (d *Direct) toolUse(s *wire.Session, item *catalog.Item, params json.RawMessage) policy.Use {
+func (a asker) toolUse(item *catalog.Item, params json.RawMessage) policy.Use {
 	params = wire.SetMember(params, wire.Quote(item.Name), "name")
 	for key := range wire.Members(params) {
 		if key != "name" && strings.EqualFold(key, "name") {
@@ -53,7 +57,7 @@ func (d *Direct) toolUse(s *wire.Session, item *catalog.Item, params json.RawMes
 	if wire.IsNull(wire.Member(params, "arguments")) {
 		params = wire.SetMember(params, json.RawMessage("{}"), "arguments")
 	}
-	return policy.Use{Caller: d.options.Caller, Session: s, Item: item, Method: "tools/call", Params: params}
+	return a.use(item, "tools/call", params)
 }
 
 func toolResult(result json.RawMessage, failure *wire.Error) (json.RawMessage, *wire.Error) {
@@ -63,35 +67,61 @@ func toolResult(result json.RawMessage, failure *wire.Error) (json.RawMessage, *
 	return withText(result), nil
 }
 
-// find returns the item of a public name. Of a server whose lists were never
-// read the name is taken apart instead, and the server decides.
-func (d *Direct) find(ctx context.Context, s *wire.Session, kind catalog.Kind, name string) (*catalog.Item, *wire.Error) {
+// find returns the item of a public name if the asker may use it, and records
+// where it may not. To an asker who is not told why not, what it may not use does
+// not exist, and takes as long to be looked for. Of a server whose lists were
+// never read the name is taken apart instead, and the server decides.
+func (d *Direct) find(ctx context.Context, a asker, kind catalog.Kind, name string) (*catalog.Item, *wire.Error) {
 	gate := d.options.Gate
-	missing := wire.Errorf(wire.CodeInvalidParams, "%s '%s' not found, or access denied", kind, name)
-	item := gate.Catalog(ctx).Names(kind, d.maxName(s)).Lookup(name)
-	if item == nil {
+	item, refusal := d.lookup(ctx, a, kind, name)
+	if item == nil || refusal != nil {
 		gate.Settle(ctx)
-		item = gate.Catalog(ctx).Names(kind, d.maxName(s)).Lookup(name)
+		item, refusal = d.lookup(ctx, a, kind, name)
 	}
-	if item != nil {
-		if !gate.May(d.options.Caller, item) {
-			return nil, missing
-		}
+	if item == nil && gate.Explained(a.caller) {
+		item, refusal = d.unlisted(ctx, kind, name)
+	}
+	if item != nil && refusal == nil {
 		return item, nil
 	}
-	prefix, own, ok := catalog.SplitPublic(name)
-	if !ok || own == "" {
+	missing := wire.Errorf(wire.CodeInvalidParams, "%s '%s' not found, or access denied", kind, name)
+	if item == nil {
+		item = &catalog.Item{Ref: catalog.Ref{Kind: kind, Name: name}}
+	}
+	if refusal == nil {
+		refusal = missing
+	}
+	gate.Refused(a.use(item, kind.UseMethod(), nil), refusal)
+	if !gate.Explained(a.caller) {
 		return nil, missing
 	}
-	for _, server := range gate.Catalog(ctx).Servers() {
+	return nil, refusal
+}
+
+// lookup returns the item of a public name, nil where there is none, and why the
+// asker may not use it.
+func (d *Direct) lookup(ctx context.Context, a asker, kind catalog.Kind, name string) (*catalog.Item, *wire.Error) {
+	item := d.options.Gate.Catalog(ctx).Names(kind, d.maxName(a.Session)).Lookup(name)
+	if item == nil {
+		return nil, nil
+	}
+	return item, d.options.Gate.Refusal(a.caller, item)
+}
+
+// unlisted returns an item of which only the name is known, of a server that has
+// listed nothing yet, or why its server has not; nil, nil where no server could
+// have it.
+func (d *Direct) unlisted(ctx context.Context, kind catalog.Kind, name string) (*catalog.Item, *wire.Error) {
+	prefix, own, ok := catalog.SplitPublic(name)
+	if !ok || own == "" {
+		return nil, nil
+	}
+	for _, server := range d.options.Gate.Catalog(ctx).Servers() {
 		if server.Prefix == prefix && !server.Known {
 			return &catalog.Item{Ref: catalog.Ref{Server: server.Name, Kind: kind, Name: own}}, nil
 		}
 	}
-	if refusal := gate.Explain(prefix); refusal != nil {
-		return nil, refusal
-	}
-	return nil, missing
+	return nil, d.options.Gate.Explain(prefix)
 }
 
 // ownFailure turns a failure of ours into a result, which is what a model gets
@@ -134,32 +164,32 @@ func emptyArray(raw json.RawMessage) bool {
 }
 
 // getPrompt answers prompts/get.
-func (d *Direct) getPrompt(ctx context.Context, s *wire.Session, params json.RawMessage) (json.RawMessage, *wire.Error) {
+func (d *Direct) getPrompt(ctx context.Context, a asker, params json.RawMessage) (json.RawMessage, *wire.Error) {
 	name, ok := wire.String(wire.Member(params, "name"))
 	if !ok || name == "" {
 		return nil, wire.Errorf(wire.CodeInvalidParams, "prompts/get: parameter \"name\" is missing or no text")
 	}
-	item, refusal := d.find(ctx, s, catalog.Prompt, name)
+	item, refusal := d.find(ctx, a, catalog.Prompt, name)
 	if refusal != nil {
 		return nil, refusal
 	}
 	params = wire.SetMember(params, wire.Quote(item.Name), "name")
-	return d.options.Gate.Do(ctx, policy.Use{Caller: d.options.Caller, Session: s, Item: item, Method: "prompts/get", Params: params})
+	return d.options.Gate.Do(ctx, a.use(item, item.Kind.UseMethod(), params))
 }
 
 // complete answers completion/complete for a prompt or a resource template.
-func (d *Direct) complete(ctx context.Context, s *wire.Session, params json.RawMessage) (json.RawMessage, *wire.Error) {
+func (d *Direct) complete(ctx context.Context, a asker, params json.RawMessage) (json.RawMessage, *wire.Error) {
 	var item *catalog.Item
 	var refusal *wire.Error
 	switch kind, _ := wire.String(wire.Member(params, "ref", "type")); kind {
 	case "ref/prompt":
 		name, _ := wire.String(wire.Member(params, "ref", "name"))
-		if item, refusal = d.find(ctx, s, catalog.Prompt, name); refusal == nil {
+		if item, refusal = d.find(ctx, a, catalog.Prompt, name); refusal == nil {
 			params = wire.SetMember(params, wire.Quote(item.Name), "ref", "name")
 		}
 	case "ref/resource":
 		uri, _ := wire.String(wire.Member(params, "ref", "uri"))
-		if item, uri, refusal = d.locate(ctx, uri); refusal == nil {
+		if item, uri, refusal = d.locate(ctx, a, uri); refusal == nil {
 			params = wire.SetMember(params, wire.Quote(uri), "ref", "uri")
 		}
 	default:
@@ -171,5 +201,5 @@ func (d *Direct) complete(ctx context.Context, s *wire.Session, params json.RawM
 	if server := d.options.Gate.Catalog(ctx).Server(item.Server); server != nil && server.Known && !server.Completions {
 		return json.RawMessage(`{"completion":{"values":[],"total":0,"hasMore":false}}`), nil
 	}
-	return d.options.Gate.Do(ctx, policy.Use{Caller: d.options.Caller, Session: s, Item: item, Method: "completion/complete", Params: params})
+	return d.options.Gate.Do(ctx, a.use(item, "completion/complete", params))
 }

@@ -19,7 +19,7 @@ func TestToolUseLeavesOneName(t *testing.T) {
 		`{"name":"s__ok"}`:                  `{"name":"ok","arguments":{}}`,
 		`{"name":"s__ok","arguments":null}`: `{"name":"ok","arguments":{}}`,
 	} {
-		if got := NewDirect(Options{}).toolUse(nil, item, json.RawMessage(params)).Params; string(got) != want {
+		if got := (asker{}).toolUse(item, json.RawMessage(params)).Params; string(got) != want {
 			t.Errorf("%s became %s, want %s", params, got, want)
 		}
 	}

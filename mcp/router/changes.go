@@ -85,9 +85,13 @@ func (d *Direct) Run(ctx context.Context, s *wire.Session) {
 }
 
 func (d *Direct) announce(ctx context.Context, s *wire.Session) {
+	a, refusal := d.asker(ctx, s)
+	if refusal != nil {
+		return // the client hears why when it asks for something
+	}
 	told := map[string]bool{}
 	for _, kind := range catalog.Kinds() {
-		differs := d.shown.differs(kind, func() []byte { return d.render(ctx, s, kind) })
+		differs := d.shown.differs(kind, func() []byte { return d.render(ctx, a, kind) })
 		if method := kind.ChangedMethod(); differs && !told[method] {
 			told[method] = true
 			s.Notify(method, nil)

@@ -8,7 +8,6 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"mcpproxy/mcp/auth"
 	"mcpproxy/mcp/catalog"
 	"mcpproxy/mcp/policy"
 	"mcpproxy/mcp/wire"
@@ -20,8 +19,8 @@ const manyTools = 128
 
 // Options say what a router works with.
 type Options struct {
-	Gate   *policy.Gate
-	Caller auth.Caller
+	Gate    *policy.Gate
+	Callers Callers
 	// MaxName returns the longest public name in bytes, 0 = by client; nil is the
 	// same.
 	MaxName func() int
@@ -56,6 +55,7 @@ type Direct struct {
 // rendered is a list reply and what it was made of.
 type rendered struct {
 	from *catalog.Snapshot
+	view string // policy.Gate.View
 	max  int
 	body json.RawMessage
 }
@@ -79,25 +79,32 @@ func (d *Direct) Routes(method string) bool {
 
 // Handle implements wire.Router.
 func (d *Direct) Handle(ctx context.Context, s *wire.Session, method string, params json.RawMessage) (json.RawMessage, *wire.Error) {
+	a, refusal := d.asker(ctx, s)
+	if refusal != nil {
+		if method == "tools/call" {
+			return ownFailure(refusal)
+		}
+		return nil, refusal
+	}
 	switch method {
 	case "tools/list":
-		return d.list(ctx, s, catalog.Tool), nil
+		return d.list(ctx, a, catalog.Tool), nil
 	case "prompts/list":
-		return d.list(ctx, s, catalog.Prompt), nil
+		return d.list(ctx, a, catalog.Prompt), nil
 	case "resources/list":
-		return d.list(ctx, s, catalog.Resource), nil
+		return d.list(ctx, a, catalog.Resource), nil
 	case "resources/templates/list":
-		return d.list(ctx, s, catalog.Template), nil
+		return d.list(ctx, a, catalog.Template), nil
 	case "tools/call":
-		return d.callTool(ctx, s, params)
+		return d.callTool(ctx, a, params)
 	case "prompts/get":
-		return d.getPrompt(ctx, s, params)
+		return d.getPrompt(ctx, a, params)
 	case "completion/complete":
-		return d.complete(ctx, s, params)
+		return d.complete(ctx, a, params)
 	case "logging/setLevel":
 		return d.setLevel(s, params)
 	}
-	return d.resource(ctx, s, method, params)
+	return d.resource(ctx, a, method, params)
 }
 
 // Notified implements wire.Router.
@@ -106,10 +113,10 @@ func (d *Direct) Notified(_ *wire.Session, method string, params json.RawMessage
 }
 
 // list answers a list request and remembers what the client was shown.
-func (d *Direct) list(ctx context.Context, s *wire.Session, kind catalog.Kind) json.RawMessage {
+func (d *Direct) list(ctx context.Context, a asker, kind catalog.Kind) json.RawMessage {
 	d.options.Gate.Settle(ctx)
 	before := d.shown.changes.Load()
-	body := d.stored(ctx, s, kind)
+	body := d.stored(ctx, a, kind)
 	d.shown.remember(kind, body)
 	if d.shown.changes.Load() != before {
 		// That change may have been compared with what the client knew before.
@@ -120,36 +127,37 @@ func (d *Direct) list(ctx context.Context, s *wire.Session, kind catalog.Kind) j
 
 // stored takes the reply from an earlier start where nothing has changed since;
 // the catalog itself is then not needed yet.
-func (d *Direct) stored(ctx context.Context, s *wire.Session, kind catalog.Kind) json.RawMessage {
-	stamp := d.options.Gate.Stamp(ctx, d.options.Caller)
+func (d *Direct) stored(ctx context.Context, a asker, kind catalog.Kind) json.RawMessage {
+	stamp := d.options.Gate.Stamp(ctx, a.caller)
 	if stamp == "" || d.options.Lists == nil {
-		return d.render(ctx, s, kind)
+		return d.render(ctx, a, kind)
 	}
-	key := fmt.Sprintf("direct/%d/%s/%d/%s", catalog.RenderVersion, kind, d.maxName(s), stamp)
+	key := fmt.Sprintf("direct/%d/%s/%d/%s", catalog.RenderVersion, kind, d.maxName(a.Session), stamp)
 	if body := d.options.Lists.Get(ctx, key); body != nil {
 		return body
 	}
-	body := d.render(ctx, s, kind)
-	if d.options.Gate.Stamp(ctx, d.options.Caller) == stamp {
+	body := d.render(ctx, a, kind)
+	if d.options.Gate.Stamp(ctx, a.caller) == stamp {
 		d.options.Lists.Put(key, body) // unless a server said something new meanwhile
 	}
 	return body
 }
 
-// render makes the reply to a list request; it is made once per snapshot.
-func (d *Direct) render(ctx context.Context, s *wire.Session, kind catalog.Kind) json.RawMessage {
+// render makes the reply to a list request; it is made once per snapshot and
+// view of it.
+func (d *Direct) render(ctx context.Context, a asker, kind catalog.Kind) json.RawMessage {
 	snapshot := d.options.Gate.Catalog(ctx)
-	max := d.maxName(s)
+	max, view := d.maxName(a.Session), d.options.Gate.View(a.caller)
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if r := d.rendered[kind]; r.from == snapshot && r.max == max {
+	if r := d.rendered[kind]; r.from == snapshot && r.view == view && r.max == max {
 		return r.body
 	}
 	body := append(append(json.RawMessage(`{"`), kind.ListMember()...), `":[`...)
 	names := snapshot.Names(kind, max)
 	count := 0
 	for _, item := range names.Ordered() {
-		if !d.options.Gate.May(d.options.Caller, item) {
+		if !d.options.Gate.May(a.caller, item) {
 			continue
 		}
 		if count > 0 {
@@ -159,7 +167,7 @@ func (d *Direct) render(ctx context.Context, s *wire.Session, kind catalog.Kind)
 		count++
 	}
 	body = append(body, `]}`...)
-	d.rendered[kind] = rendered{snapshot, max, body}
+	d.rendered[kind] = rendered{snapshot, view, max, body}
 	if kind == catalog.Tool && count > manyTools && !d.crowded {
 		d.crowded = true
 		d.options.Warn(fmt.Sprintf("%d tools are listed, and some clients drop those above %d without a word; "+

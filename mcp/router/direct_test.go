@@ -40,21 +40,33 @@ func TestLists(t *testing.T) {
 	}
 }
 
-// TestListsHide leaves out what the rules forbid, and a call to it is one to an
-// unknown tool.
+// TestListsHide leaves out what the rules forbid. A call to it is explained to the
+// local user, and to all others is one to an unknown tool.
 func TestListsHide(t *testing.T) {
 	u := &upstreams{}
 	u.set(offer("held", [2]string{"tool", "t"}), offer("some", [2]string{"tool", "a"}, [2]string{"tool", "b"}))
-	gate := policy.NewGate(u, policy.Rules{Servers: map[string]policy.Rule{"held": {Quarantined: true}, "some": {DisabledTools: []string{"b"}}}})
-	d := NewDirect(Options{Gate: gate, Caller: auth.Local()})
+	rules := policy.Rules{
+		Servers:  map[string]policy.Rule{"held": {Quarantined: true}, "some": {DisabledTools: []string{"b"}}},
+		Profiles: map[string]policy.Profile{"p": {Servers: []string{"held", "some"}, Tier: catalog.Destructive}},
+	}
+	gate := policy.NewGate(u, rules, policy.Options{})
+	d := NewDirect(Options{Gate: gate, Callers: auth.Person("")})
 	got, _ := d.Handle(t.Context(), session(), "tools/list", nil)
 	if want := `{"tools":[{"name":"some__a","description":"[some]","inputSchema":{"type":"object"}}]}`; string(got) != want {
 		t.Errorf("listed are %s", got)
 	}
-	for _, name := range []string{"held__t", "some__b", "some__c"} {
-		_, e := d.Handle(t.Context(), session(), "tools/call", fmt.Appendf(nil, `{"name":%q}`, name))
-		if e == nil || e.Code != wire.CodeInvalidParams || e.Message != "tool '"+name+"' not found, or access denied" {
-			t.Errorf("%s: %v", name, e)
+	limited := NewDirect(Options{Gate: gate, Callers: auth.Person("p")})
+	for name, why := range map[string]string{"held__t": "is quarantined", "some__b": "is disabled", "some__c": ""} {
+		params := fmt.Appendf(nil, `{"name":%q}`, name)
+		unknown := func(e *wire.Error) bool {
+			return e != nil && e.Code == wire.CodeInvalidParams && e.Message == "tool '"+name+"' not found, or access denied"
+		}
+		if _, e := limited.Handle(t.Context(), session(), "tools/call", params); !unknown(e) {
+			t.Errorf("%s of a profile: %v", name, e)
+		}
+		result, e := d.Handle(t.Context(), session(), "tools/call", params)
+		if why == "" && !unknown(e) || why != "" && (e != nil || !strings.Contains(string(result), why)) {
+			t.Errorf("%s: %s %v", name, result, e)
 		}
 	}
 }
@@ -87,9 +99,9 @@ func TestUnknownNames(t *testing.T) {
 	fresh.Known, fresh.Prefix = false, "f"
 	u := &upstreams{}
 	u.set(offer("known", [2]string{"tool", "t"}), fresh)
-	d := NewDirect(Options{Caller: auth.Local(), Gate: policy.NewGate(u, policy.Rules{
+	d := NewDirect(Options{Callers: auth.Person(""), Gate: policy.NewGate(u, policy.Rules{
 		Servers: map[string]policy.Rule{"known": {}, "fresh": {Unannotated: catalog.Read}, "held": {Quarantined: true}, "off": {Disabled: true}},
-	})})
+	}, policy.Options{})})
 	for _, c := range []struct{ name, server, own, says string }{
 		{"known__t", "known", "t", ""},
 		{"f__any", "fresh", "any", ""}, // the server decides
@@ -197,7 +209,7 @@ func TestManyToolsAreWarnedOfOnce(t *testing.T) {
 	var warnings []string
 	u := &upstreams{}
 	u.set(offer("s", items...))
-	d := NewDirect(Options{Gate: policy.NewGate(u, policy.Rules{Servers: map[string]policy.Rule{"s": {}}}), Caller: auth.Local(), Warn: func(text string) { warnings = append(warnings, text) }})
+	d := NewDirect(Options{Gate: policy.NewGate(u, policy.Rules{Servers: map[string]policy.Rule{"s": {}}}, policy.Options{}), Callers: auth.Person(""), Warn: func(text string) { warnings = append(warnings, text) }})
 	for range 2 {
 		d.Handle(t.Context(), session(), "tools/list", nil)
 		u.set(offer("s", items...))
@@ -338,19 +350,20 @@ func TestInstructions(t *testing.T) {
 	for i := range 40 {
 		many = append(many, fmt.Sprintf("server-%02d", i))
 	}
+	long := strings.Repeat("x", 64)
 	for name, c := range map[string]struct {
-		operator string
-		servers  []string
+		briefing Briefing
 		want     []string
 	}{
-		"nothing":       {"", nil, []string{"server__name"}},
-		"servers":       {"", []string{"b", "a"}, []string{"Servers: a, b"}},
-		"many":          {"", many, []string{"server-29, +10 more"}},
-		"operator":      {"Ask before you write.", []string{"a"}, []string{"\nAsk before you write.\nServers: a"}},
-		"long operator": {strings.Repeat("wörter ", 500), many, []string{"wörter", "server-29"}},
-		"long names":    {"be kind", slices.Repeat([]string{strings.Repeat("x", 64)}, 40), []string{"be kind"}},
+		"nothing":       {Briefing{}, []string{"server__name", "\nOnly tools that read can be called."}},
+		"servers":       {Briefing{Servers: []string{"b", "a"}}, []string{"Servers: a, b"}},
+		"many":          {Briefing{Servers: many}, []string{"server-29, +10 more"}},
+		"operator":      {Briefing{Operator: "Ask before you write.", Servers: []string{"a"}}, []string{"\nAsk before you write.\nServers: a"}},
+		"long operator": {Briefing{Operator: strings.Repeat("wörter ", 500), Servers: many}, []string{"wörter", "server-29"}},
+		"long names":    {Briefing{Operator: "be kind", Servers: slices.Repeat([]string{long}, 40), Profile: long}, []string{"be kind"}},
+		"limited":       {Briefing{Servers: []string{"a"}, Profile: "p", Tier: catalog.Write}, []string{"\nProfile: p\nServers: a\nOnly tools that read or write"}},
 	} {
-		got := DirectInstructions(c.operator, c.servers)
+		got := DirectInstructions(c.briefing)
 		if len(got) > maxInstructions {
 			t.Errorf("%s: %d bytes", name, len(got))
 		}

@@ -82,6 +82,13 @@ func (u *upstreams) Notified(method string, _ json.RawMessage) {
 	u.notified = append(u.notified, method)
 }
 
+// count is the number of requests that reached a server.
+func (u *upstreams) count() int {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return len(u.got)
+}
+
 // last is the last request that reached a server.
 func (u *upstreams) last() policy.Request {
 	u.mu.Lock()
@@ -134,7 +141,7 @@ func direct(t *testing.T, u *upstreams, servers ...*catalog.Server) *Direct {
 	for _, s := range servers {
 		rules.Servers[s.Name] = policy.Rule{Unannotated: catalog.Destructive}
 	}
-	return NewDirect(Options{Gate: policy.NewGate(u, rules), Caller: auth.Local(), Warn: func(text string) { t.Logf("warning: %s", text) }})
+	return NewDirect(Options{Gate: policy.NewGate(u, rules, policy.Options{}), Callers: auth.Person(""), Warn: func(text string) { t.Logf("warning: %s", text) }})
 }
 
 func session() *wire.Session { return wire.NewSession("test", &client{}) }

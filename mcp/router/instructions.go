@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"mcpproxy/mcp/catalog"
 )
 
 // Limits of the instructions: clients cut them at 2,048 bytes.
@@ -12,16 +14,24 @@ const (
 	maxNamed        = 30
 )
 
+// Briefing is what a client is told of its situation.
+type Briefing struct {
+	Operator string       // the operator's own text
+	Servers  []string     // those within reach; none are named where this is nil
+	Profile  string       // the profile in effect, "" for none
+	Tier     catalog.Tier // the highest that may be used
+}
+
 // DirectInstructions is what a client of direct mode is told in initialize:
-// what this is, the operator's own text, and the servers within reach. It has
-// at most 1,500 bytes; a longer operator's text is cut.
-func DirectInstructions(operator string, servers []string) string {
+// what this is, the operator's own text, and what is within reach. It has at most
+// 1,500 bytes; a longer operator's text is cut.
+func DirectInstructions(b Briefing) string {
 	text := "mcpproxy gives you the tools, prompts and resources of several MCP servers in one place. " +
 		"Tools and prompts are named server__name; call them by these names as they are listed."
-	reach := reachable(servers)
-	if operator != "" {
+	reach := b.reach()
+	if b.Operator != "" {
 		room := maxInstructions - len(text) - len(reach) - 2
-		text += "\n" + strings.ToValidUTF8(operator[:min(len(operator), max(room, 0))], "")
+		text += "\n" + strings.ToValidUTF8(b.Operator[:min(len(b.Operator), max(room, 0))], "")
 	}
 	if reach != "" {
 		text += "\n" + reach
@@ -29,10 +39,25 @@ func DirectInstructions(operator string, servers []string) string {
 	return text
 }
 
-func reachable(servers []string) string {
-	if len(servers) == 0 {
-		return ""
+// reach tells of profile, servers and tiers, as far as they are limited.
+func (b Briefing) reach() string {
+	var lines []string
+	if b.Profile != "" {
+		lines = append(lines, "Profile: "+b.Profile)
 	}
+	if len(b.Servers) > 0 {
+		lines = append(lines, namesOf(b.Servers))
+	}
+	switch b.Tier {
+	case catalog.Read:
+		lines = append(lines, "Only tools that read can be called.")
+	case catalog.Write:
+		lines = append(lines, "Only tools that read or write can be called, none that may destroy something.")
+	}
+	return strings.Join(lines, "\n")
+}
+
+func namesOf(servers []string) string {
 	names := slices.Sorted(slices.Values(servers))
 	more := ""
 	if extra := len(names) - maxNamed; extra > 0 {

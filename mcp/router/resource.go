@@ -10,8 +10,8 @@ import (
 
 	"github.com/yosida95/uritemplate/v3"
 
+	"mcpproxy/mcp/auth"
 	"mcpproxy/mcp/catalog"
-	"mcpproxy/mcp/policy"
 	"mcpproxy/mcp/wire"
 )
 
@@ -21,19 +21,19 @@ const serverMark = "|"
 
 // resource answers the requests that name a resource: read, subscribe,
 // unsubscribe.
-func (d *Direct) resource(ctx context.Context, s *wire.Session, method string, params json.RawMessage) (json.RawMessage, *wire.Error) {
+func (d *Direct) resource(ctx context.Context, a asker, method string, params json.RawMessage) (json.RawMessage, *wire.Error) {
 	uri, ok := wire.String(wire.Member(params, "uri"))
 	if !ok || uri == "" {
 		return nil, wire.Errorf(wire.CodeInvalidParams, "%s: parameter \"uri\" is missing or no text", method)
 	}
-	item, plain, refusal := d.locate(ctx, uri)
+	item, plain, refusal := d.locate(ctx, a, uri)
 	if refusal != nil {
 		return nil, refusal
 	}
 	if plain != uri {
 		params = wire.SetMember(params, wire.Quote(plain), "uri")
 	}
-	return d.options.Gate.Do(ctx, policy.Use{Caller: d.options.Caller, Session: s, Item: item, Method: method, Params: params})
+	return d.options.Gate.Do(ctx, a.use(item, method, params))
 }
 
 // locate finds whose URI (or URI template) it is, and returns the URI without
@@ -41,32 +41,48 @@ func (d *Direct) resource(ctx context.Context, s *wire.Session, method string, p
 // that list the URI; those with a template that gives it; the only server that
 // has resources at all, or that lists others of the same scheme, since URIs
 // also come in results without being listed.
-func (d *Direct) locate(ctx context.Context, uri string) (*catalog.Item, string, *wire.Error) {
-	item, plain := d.search(ctx, uri)
-	if len(item) == 0 {
+func (d *Direct) locate(ctx context.Context, a asker, uri string) (*catalog.Item, string, *wire.Error) {
+	found, plain := d.search(ctx, a.caller, uri)
+	if len(found) == 0 {
 		d.options.Gate.Settle(ctx)
-		item, plain = d.search(ctx, uri)
+		found, plain = d.search(ctx, a.caller, uri)
 	}
-	switch len(item) {
+	// What may not be used is not looked for elsewhere.
+	usable := slices.DeleteFunc(slices.Clone(found), func(it *catalog.Item) bool { return !d.options.Gate.May(a.caller, it) })
+	switch len(usable) {
 	case 1:
-		return item[0], plain, nil
+		return usable[0], plain, nil
 	case 0:
-		e := wire.Errorf(wire.CodeNotFound, "resource '%s' not found, or access denied", uri)
-		e.Data = append(append(json.RawMessage(`{"uri":`), wire.Quote(uri)...), '}')
-		return nil, "", e
+		return nil, "", d.notFound(a, uri, found)
 	}
 	var servers []string
-	for _, it := range item {
+	for _, it := range usable {
 		servers = append(servers, it.Server)
 	}
 	return nil, "", wire.Errorf(wire.CodeInvalidParams, "resource '%s' is offered by several servers (%s); name one, as in '%s%s%s'",
 		uri, strings.Join(servers, ", "), servers[0], serverMark, uri)
 }
 
-func (d *Direct) search(ctx context.Context, uri string) (found []*catalog.Item, plain string) {
+// notFound is the answer for a URI that is nobody's, or that may not be used, and
+// records it.
+func (d *Direct) notFound(a asker, uri string, refused []*catalog.Item) *wire.Error {
+	missing := wire.Errorf(wire.CodeNotFound, "resource '%s' not found, or access denied", uri)
+	missing.Data = append(append(json.RawMessage(`{"uri":`), wire.Quote(uri)...), '}')
+	item, answer := unlisted("", uri), missing
+	if len(refused) > 0 {
+		item = refused[0]
+		if why := d.options.Gate.Refusal(a.caller, item); why != nil && d.options.Gate.Explained(a.caller) {
+			answer = why
+		}
+	}
+	d.options.Gate.Refused(a.use(item, catalog.Resource.UseMethod(), nil), answer)
+	return answer
+}
+
+func (d *Direct) search(ctx context.Context, caller auth.Caller, uri string) (found []*catalog.Item, plain string) {
 	var servers []*catalog.Server
 	for _, server := range d.options.Gate.Catalog(ctx).Servers() {
-		if d.options.Gate.May(d.options.Caller, &catalog.Item{Ref: catalog.Ref{Server: server.Name, Kind: catalog.Resource}}) {
+		if d.options.Gate.May(caller, unlisted(server.Name, "")) {
 			servers = append(servers, server)
 		}
 	}
@@ -129,6 +145,7 @@ func lists(server *catalog.Server, prefix string) bool {
 	return slices.ContainsFunc(server.Resources, begins) || slices.ContainsFunc(server.Templates, begins)
 }
 
+// unlisted is a resource of which only the URI is known.
 func unlisted(server, uri string) *catalog.Item {
 	return &catalog.Item{Ref: catalog.Ref{Server: server, Kind: catalog.Resource, Name: uri}}
 }

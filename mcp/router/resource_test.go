@@ -109,8 +109,8 @@ func TestLocateHidden(t *testing.T) {
 	a, b := offer("a", [2]string{"resource", "x:1"}), offer("b", [2]string{"resource", "x:1"})
 	u.set(a, b)
 	for name, rule := range map[string]policy.Rule{"held": {Quarantined: true}, "hidden": {HideResources: true}, "off": {Disabled: true}} {
-		gate := policy.NewGate(u, policy.Rules{Servers: map[string]policy.Rule{"a": rule, "b": {}}})
-		d := NewDirect(Options{Gate: gate, Caller: auth.Local()})
+		gate := policy.NewGate(u, policy.Rules{Servers: map[string]policy.Rule{"a": rule, "b": {}}}, policy.Options{})
+		d := NewDirect(Options{Gate: gate, Callers: auth.Person("")})
 		if _, e := d.Handle(t.Context(), session(), "resources/read", json.RawMessage(`{"uri":"x:1"}`)); e != nil || u.last().Server != "b" {
 			t.Errorf("%s: %v got it: %v", name, u.last().Server, e)
 		}

@@ -277,7 +277,7 @@ func (c *Conn) handle(ctx context.Context, m Message) (frame []byte) {
 	case <-ctx.Done():
 		return nil
 	}
-	result, failure := c.router.Handle(ctx, c.session, m.Method, m.Params)
+	result, failure := c.router.Handle(withRequestID(ctx, m.ID), c.session, m.Method, m.Params)
 	if cancelled := new(ErrCancelled); errors.As(context.Cause(ctx), &cancelled) {
 		return nil
 	}

@@ -14,8 +14,8 @@ import (
 type Starter interface {
 	// Start begins a request if that takes no waiting, and otherwise does nothing
 	// and reports false. It calls done exactly once, from any goroutine, perhaps
-	// before it returns. cancel makes done be called soon.
-	Start(s *Session, method string, params json.RawMessage, done func(json.RawMessage, *Error)) (cancel func(cause error), started bool)
+	// before it returns. cancel makes done be called soon. id is the client's.
+	Start(s *Session, id json.RawMessage, method string, params json.RawMessage, done func(json.RawMessage, *Error)) (cancel func(cause error), started bool)
 }
 
 // start begins a request on its router's fast path, if there is one and the
@@ -45,7 +45,7 @@ func (c *Conn) start(m Message) (started bool) {
 			started = true
 		}
 	}()
-	cancel, started := starter.Start(c.session, m.Method, m.Params, func(result json.RawMessage, failure *Error) {
+	cancel, started := starter.Start(c.session, m.ID, m.Method, m.Params, func(result json.RawMessage, failure *Error) {
 		c.end(m.ID)
 		if !f.isCancelled() {
 			c.reply(nil, answerFrame(m.ID, result, failure))

@@ -1,0 +1,112 @@
+package policy
+
+import (
+	"context"
+	"encoding/json"
+	"strings"
+
+	"mcpproxy/mcp/auth"
+	"mcpproxy/mcp/catalog"
+	"mcpproxy/mcp/wire"
+)
+
+// Use is one use of an item by a caller.
+type Use struct {
+	Caller  auth.Caller
+	Session *wire.Session
+	Item    *catalog.Item
+	Method  string
+	Params  json.RawMessage
+	// Validate has the arguments of a tool checked against its schema first. One
+	// that cannot be used lets everything pass.
+	Validate bool
+	// Mode is the mode by which it came, ID the client's request id; both are
+	// only recorded.
+	Mode string
+	ID   json.RawMessage
+}
+
+// Do lets a permitted use through to the server. A refusal has CodeRefused and
+// says what would permit it; a use above a concurrency limit has CodeBusy.
+func (g *Gate) Do(ctx context.Context, u Use) (json.RawMessage, *wire.Error) {
+	began := g.options.Now()
+	result, failure := g.do(ctx, u)
+	g.record(&u, began, result, failure)
+	return g.sanitised(&u, result), failure
+}
+
+// sanitised is a result as the client is to see it.
+func (g *Gate) sanitised(u *Use, result json.RawMessage) json.RawMessage {
+	if g.options.Sanitise == nil || result == nil || u.Item.Kind != catalog.Tool {
+		return result
+	}
+	return g.options.Sanitise(u.Item.Ref, result)
+}
+
+func (g *Gate) do(ctx context.Context, u Use) (json.RawMessage, *wire.Error) {
+	if refusal := g.Refusal(u.Caller, u.Item); refusal != nil {
+		return nil, refusal
+	}
+	if invalid := g.invalidArguments(&u); invalid != nil {
+		return nil, invalid
+	}
+	release, busy := g.admit(ctx, u.Item.Server)
+	if busy != nil {
+		return nil, busy
+	}
+	defer release()
+	uri, _ := wire.String(wire.Member(u.Params, "uri"))
+	switch u.Method {
+	case "resources/subscribe":
+		return g.upstreams.Subscribe(ctx, u.request(), uri)
+	case "resources/unsubscribe":
+		return g.upstreams.Unsubscribe(ctx, u.request(), uri)
+	}
+	return g.upstreams.Do(ctx, u.request())
+}
+
+// Start is Do for a use that can be let through without waiting for anything;
+// otherwise it does nothing and reports false, and Do says why or waits. done is
+// called once.
+func (g *Gate) Start(u Use, done func(json.RawMessage, *wire.Error)) (cancel func(cause error), started bool) {
+	if g.Refusal(u.Caller, u.Item) != nil || u.Validate {
+		return nil, false
+	}
+	release, free := g.admitNow(u.Item.Server)
+	if !free {
+		return nil, false
+	}
+	began := g.options.Now()
+	cancel, started = g.upstreams.Start(u.request(), func(result json.RawMessage, failure *wire.Error) {
+		release()
+		done(g.sanitised(&u, result), failure)
+		g.record(&u, began, result, failure)
+	})
+	if !started {
+		release()
+	}
+	return cancel, started
+}
+
+// invalidArguments says in what way the arguments do not fit the tool's schema,
+// and shows the schema.
+func (g *Gate) invalidArguments(u *Use) *wire.Error {
+	if !u.Validate || u.Item.Kind != catalog.Tool {
+		return nil
+	}
+	schema, args := wire.Member(u.Item.Raw, "inputSchema"), wire.Member(u.Params, "arguments")
+	if args == nil {
+		args = json.RawMessage("{}")
+	}
+	violations := g.schemas.violations(schema, args)
+	if len(violations) == 0 {
+		return nil
+	}
+	return wire.Errorf(wire.CodeInvalidParams, "the arguments do not fit tool %s of server %s: %s; its input schema is %s",
+		u.Item.Name, u.Item.Server, strings.Join(violations, "; "), schema)
+}
+
+func (u *Use) request() Request {
+	repeatable := u.Item.Kind != catalog.Tool || u.Item.Repeatable()
+	return Request{Session: u.Session, Server: u.Item.Server, Method: u.Method, Params: u.Params, Repeatable: repeatable}
+}

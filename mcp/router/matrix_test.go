@@ -1,0 +1,242 @@
+package router
+
+import (
+	"context"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"mcpproxy/mcp/auth"
+	"mcpproxy/mcp/catalog"
+	"mcpproxy/mcp/policy"
+	"mcpproxy/mcp/wire"
+	"mcpproxy/store"
+)
+
+var update = flag.Bool("update", false, "write testdata/matrix.txt anew, to be read before it is believed")
+
+// given is a Callers that always says the same.
+type given auth.Caller
+
+func (g given) Caller(context.Context) (auth.Caller, error) { return auth.Caller(g), nil }
+func (g given) Present() (auth.Caller, bool)                { return auth.Caller(g), true }
+
+// callers are those of the matrix, in the order of the table.
+func callers() (names []string, byName map[string]Callers) {
+	byName = map[string]Callers{}
+	add := func(name string, c Callers) { names, byName[name] = append(names, name), c }
+	agent := func(tier catalog.Tier, pin string, servers ...string) Callers {
+		caller := auth.Caller{Kind: auth.Agent, Token: "a", Tier: tier, Servers: servers, All: len(servers) == 1 && servers[0] == "*", Pin: pin}
+		return auth.Holder(func(context.Context) (auth.Caller, error) { return caller, nil }, "")
+	}
+	add("admin", auth.Person(""))
+	add("admin-profile", auth.Person("ours"))
+	add("admin-profile-read", auth.Person("ours-read"))
+	add("admin-profile-other", auth.Person("other"))
+	add("admin-profile-gone", auth.Person("gone"))
+	add("agent-all-destructive", agent(catalog.Destructive, "", "*"))
+	add("agent-all-read", agent(catalog.Read, "", "*"))
+	add("agent-ours-write", agent(catalog.Write, "", "s"))
+	add("agent-other", agent(catalog.Destructive, "", "o"))
+	add("agent-nothing", agent(catalog.Destructive, ""))
+	add("agent-pinned-read", agent(catalog.Destructive, "ours-read", "*"))
+	add("agent-pinned-other", agent(catalog.Destructive, "other", "s"))
+	add("agent-pinned-gone", agent(catalog.Destructive, "gone", "*"))
+	add("anonymous", given{Kind: auth.Anonymous, All: true, Tier: catalog.Destructive})
+	add("internal-read", given{Kind: auth.Internal, All: true, Tier: catalog.Read})
+	add("nobody", given{})
+	return names, byName
+}
+
+// states are what can be the matter with an item.
+func states() []string {
+	return []string{"approved", "pending", "changed", "blocked", "disabled", "held-server", "disabled-server", "unknown"}
+}
+
+// things are what is used: a name of the column, and how it is listed and used.
+type thing struct{ column, list, use, params string }
+
+func things(name string) []thing {
+	tool := func(column, own string) thing {
+		return thing{column, "tools/list", "tools/call", fmt.Sprintf(`{"name":"s__%s%s"}`, own, name)}
+	}
+	return []thing{
+		tool("read", "r"), tool("write", "w"), tool("destructive", "d"), tool("no-hint", "n"),
+		{"prompt", "prompts/list", "prompts/get", fmt.Sprintf(`{"name":"s__p%s"}`, name)},
+		{"completion", "", "completion/complete", fmt.Sprintf(`{"ref":{"type":"ref/prompt","name":"s__p%s"}}`, name)},
+		{"resource", "resources/list", "resources/read", fmt.Sprintf(`{"uri":"x:1%s"}`, name)},
+		{"subscription", "", "resources/subscribe", fmt.Sprintf(`{"uri":"x:1%s"}`, name)},
+		{"template", "resources/templates/list", "resources/read", fmt.Sprintf(`{"uri":"y:1%s"}`, name)},
+	}
+}
+
+// offered is server s with one of everything, and a server beside it that has
+// nothing.
+func offered(description string) []*catalog.Server {
+	ref := func(kind catalog.Kind, name string) catalog.Ref {
+		return catalog.Ref{Server: "s", Kind: kind, Name: name}
+	}
+	define := func(kind catalog.Kind, name, more string) *catalog.Item {
+		return catalog.New(ref(kind, name), fmt.Appendf(nil, `{"name":%q,"description":%q%s}`, name, description, more), nil)
+	}
+	s := &catalog.Server{Name: "s", Prefix: "s", Known: true, HasResources: true, Completions: true}
+	s.SetItems(catalog.Tool, []*catalog.Item{
+		define(catalog.Tool, "r", `,"annotations":{"readOnlyHint":true}`),
+		define(catalog.Tool, "w", `,"annotations":{"destructiveHint":false}`),
+		define(catalog.Tool, "d", `,"annotations":{"destructiveHint":true}`),
+		define(catalog.Tool, "n", ``),
+	})
+	s.SetItems(catalog.Prompt, []*catalog.Item{define(catalog.Prompt, "p", "")})
+	s.SetItems(catalog.Resource, []*catalog.Item{define(catalog.Resource, "x:1", "")})
+	s.SetItems(catalog.Template, []*catalog.Item{define(catalog.Template, "y:{a}", "")})
+	o := &catalog.Server{Name: "o", Prefix: "o", Known: true}
+	return []*catalog.Server{s, o}
+}
+
+// gateIn returns a Gate behind which server s and all it offers are in a state.
+func gateIn(t *testing.T, state string) (*policy.Gate, *upstreams) {
+	t.Helper()
+	u := &upstreams{}
+	rule := policy.Rule{Unannotated: catalog.Destructive}
+	switch state {
+	case "disabled":
+		rule.DisabledTools, rule.HidePrompts, rule.HideResources = []string{"r", "w", "d", "n"}, true, true
+	case "held-server":
+		rule.Quarantined = true
+	case "disabled-server":
+		rule.Disabled = true
+	}
+	rules := policy.Rules{
+		Servers: map[string]policy.Rule{"s": rule, "o": {}},
+		Profiles: map[string]policy.Profile{
+			"ours": {Servers: []string{"s"}, Tier: catalog.Destructive}, "ours-read": {Servers: []string{"s"}},
+			"other": {Servers: []string{"o"}, Tier: catalog.Destructive},
+		},
+	}
+	dir := t.TempDir()
+	db, err := store.Open(t.Context(), filepath.Join(dir, "mcpproxy.db"), store.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { db.Close() })
+	approvals := policy.NewApprovals(policy.ApprovalOptions{Store: func() *store.DB { return db }, DataDir: dir})
+	gate := policy.NewGate(u, rules, policy.Options{Approvals: approvals})
+	see := func(servers ...*catalog.Server) {
+		u.set(servers...)
+		gate.Catalog(t.Context())
+	}
+	first := offered("first")
+	switch state {
+	case "pending":
+		see(&catalog.Server{Name: "s", Prefix: "s", Known: true}, first[1])
+	case "changed":
+		see(first...)
+		see(offered("second")...)
+	case "blocked":
+		see(first...)
+		for _, kind := range catalog.Kinds() {
+			for _, item := range first[0].Items(kind) {
+				if _, err := approvals.Block(t.Context(), item.Ref, "test"); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+	}
+	if state != "changed" {
+		see(first...)
+	}
+	return gate, u
+}
+
+// TestMatrix tries every use of every thing by every caller in every state, in
+// the modes that there are, and compares with testdata/matrix.txt. Each cell says
+// whether it is listed (l), whether it can be used (u), and else whether the
+// caller is told why not (e) or is told that there is no such thing (-).
+func TestMatrix(t *testing.T) {
+	var table strings.Builder
+	table.WriteString("# l listed, u usable, e refused with an explanation, - as if it did not exist\n")
+	fmt.Fprintf(&table, "%-9s %-22s %-16s", "mode", "caller", "state")
+	for _, thing := range things("") {
+		fmt.Fprintf(&table, " %-12s", thing.column)
+	}
+	table.WriteString("\n")
+	names, byName := callers()
+	for _, state := range states() {
+		gate, u := gateIn(t, state)
+		suffix := ""
+		if state == "unknown" {
+			suffix = "zz"
+		}
+		for _, name := range names {
+			d := NewDirect(Options{Gate: gate, Callers: byName[name], Warn: func(string) {}})
+			fmt.Fprintf(&table, "%-9s %-22s %-16s", "direct", name, state)
+			for _, thing := range things(suffix) {
+				fmt.Fprintf(&table, " %-12s", tried(t, d, u, thing))
+			}
+			table.WriteString("\n")
+		}
+	}
+	got := strings.ReplaceAll(table.String(), " \n", "\n")
+	for strings.Contains(got, " \n") {
+		got = strings.ReplaceAll(got, " \n", "\n")
+	}
+	const file = "testdata/matrix.txt"
+	if *update {
+		if err := os.WriteFile(file, []byte(got), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	wantLines := strings.Split(string(want), "\n")
+	for i, line := range strings.Split(got, "\n") {
+		if i >= len(wantLines) || line != wantLines[i] {
+			t.Errorf("line %d is\n%s", i+1, line)
+		}
+	}
+}
+
+// tried is the cell of a thing.
+func tried(t *testing.T, d *Direct, u *upstreams, thing thing) (cell string) {
+	t.Helper()
+	if thing.list != "" {
+		list, e := d.Handle(t.Context(), session(), thing.list, nil)
+		if e != nil {
+			t.Fatalf("%s: %v", thing.list, e)
+		}
+		var name string
+		for _, path := range [][]string{{"name"}, {"uri"}} {
+			if s, ok := wire.String(wire.Member(json.RawMessage(thing.params), path...)); ok {
+				name = s
+			}
+		}
+		if thing.column == "template" {
+			name = "y:{a}"
+		}
+		if strings.Contains(string(list), fmt.Sprintf(`"name":%q`, name)) {
+			cell = "l"
+		}
+	}
+	before := u.count()
+	result, e := d.Handle(t.Context(), session(), thing.use, json.RawMessage(thing.params))
+	reached := u.count() > before
+	missing := e != nil && strings.HasSuffix(e.Message, "not found, or access denied")
+	switch {
+	case reached && e == nil:
+		return cell + "u"
+	case reached:
+		t.Errorf("%s %s reached the server and failed: %v", thing.use, thing.params, e)
+	case missing:
+		return cell + "-"
+	case e != nil, string(wire.Member(result, "isError")) == "true":
+		return cell + "e"
+	}
+	t.Errorf("%s %s: %s %v", thing.use, thing.params, result, e)
+	return cell + "?"
+}
