@@ -102,6 +102,10 @@ func TestL01OtherInstancesHear(t *testing.T) {
 	for _, p := range []*proxy{a, b} { // the third lists from the store alone
 		p.tool("s__fast", "")
 	}
+	for _, p := range []*proxy{a, b, idle} {
+		p.list("tools")
+		p.taken(toolsChanged) // of the first discovery
+	}
 	began := time.Now()
 	a.tool("s__addtool", `{"name":"late"}`)
 	for _, p := range []*proxy{a, b, idle} {
