@@ -13,6 +13,7 @@ import (
 // run writes groups until the Recorder is closed and nothing waits.
 func (r *Recorder) run(ctx context.Context) {
 	defer close(r.done)
+	inBackground()
 	w := writer{Recorder: r, holder: r.ids.next(r.opts.Now())}
 	sweep := time.NewTimer(firstSweep)
 	defer sweep.Stop()
