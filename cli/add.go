@@ -8,6 +8,7 @@ import (
 	"net/textproto"
 	"strings"
 
+	"mcpproxy/mcp/activity"
 	"mcpproxy/mcp/config"
 )
 
@@ -163,8 +164,8 @@ func (c *addCmd) remote(s *newServer) error {
 	return nil
 }
 
-// changed tells that the entry of a server was written, and prints it for a
-// program that asked for JSON. What is wrong with the entry is said too.
+// changed tells that the entry of a server was written, records it, and prints it
+// for a program that asked for JSON. What is wrong with the entry is said too.
 func (a *app) changed(ctx context.Context, name, what string) error {
 	cfg, err := a.config()
 	if err != nil {
@@ -175,6 +176,7 @@ func (a *app) changed(ctx context.Context, name, what string) error {
 	if server == nil {
 		return nil
 	}
+	a.audit(ctx, cfg, activity.Record{Server: name}, what)
 	a.note("%s %s in %s", what, name, cfg.Path)
 	if server.Err != nil {
 		a.note("it cannot be used as it is: %v", server.Err)

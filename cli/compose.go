@@ -63,7 +63,7 @@ func (a *app) compose(ctx context.Context, cfg *config.Config, session *wire.Ses
 	}
 	c.set = upstream.Open(ctx, options)
 	c.reviewed = c.approvals(a)
-	mode := "cli"
+	mode := commandMode
 	if session != nil {
 		mode = modeDirect
 	}

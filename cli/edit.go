@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 
+	"mcpproxy/mcp/activity"
 	"mcpproxy/mcp/config"
 )
 
@@ -36,6 +37,7 @@ func (c *removeCmd) run(ctx context.Context, a *app) error {
 	if err := missing(cfg, c.Name, config.RemoveServer(ctx, cfg.Path, c.Name)); err != nil {
 		return err
 	}
+	a.audit(ctx, cfg, activity.Record{Server: c.Name}, "removed from the configuration")
 	a.note("removed %s from %s", c.Name, cfg.Path)
 	if a.JSON {
 		return a.writeJSON(removed{Name: c.Name, Removed: true, Config: cfg.Path})

@@ -14,6 +14,9 @@ const (
 	modeProxy    = "proxy"
 )
 
+// commandMode is how activity names what was done on the command line.
+const commandMode = "cli"
+
 // runCmd serves one client on stdin and stdout.
 type runCmd struct {
 	Mode      string `help:"show the client its tools this way: direct; retrieve_tools, code_execution and proxy are not available in this build (default: routing_mode of the configuration)" placeholder:"MODE"`

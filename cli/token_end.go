@@ -2,6 +2,8 @@ package cli
 
 import (
 	"context"
+
+	"mcpproxy/mcp/activity"
 )
 
 // tokenRevokeCmd ends a token and keeps its name.
@@ -35,6 +37,7 @@ func (c *tokenRevokeCmd) run(ctx context.Context, a *app) error {
 	if err != nil {
 		return withHint(err)
 	}
+	a.audit(ctx, cfg, activity.Record{Token: c.Name}, "token revoked")
 	a.note("revoked token %s", c.Name)
 	if a.JSON {
 		return a.writeJSON(answerOf(token))
@@ -78,6 +81,7 @@ func (c *tokenDeleteCmd) run(ctx context.Context, a *app) error {
 	if _, err := tokens.Delete(ctx, c.Name); err != nil {
 		return withHint(err)
 	}
+	a.audit(ctx, cfg, activity.Record{Token: c.Name}, "token deleted")
 	a.note("deleted token %s", c.Name)
 	if a.JSON {
 		return a.writeJSON(deletedToken{Name: c.Name, Deleted: true})

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"mcpproxy/mcp/activity"
 	"mcpproxy/mcp/auth"
 )
 
@@ -64,6 +65,7 @@ func (c *tokenCreateCmd) run(ctx context.Context, a *app) error {
 	for _, warning := range warnings {
 		a.warn(warning)
 	}
+	a.audit(ctx, cfg, activity.Record{Token: token.Name}, "token created")
 	return a.handOver("created", secret, token)
 }
 
@@ -142,6 +144,7 @@ func (c *tokenRegenerateCmd) run(ctx context.Context, a *app) error {
 	if err != nil {
 		return settingFailure(help, err)
 	}
+	a.audit(ctx, cfg, activity.Record{Token: token.Name}, "token regenerated")
 	return a.handOver("regenerated", secret, token)
 }
 
