@@ -198,11 +198,22 @@ func (p *proxy) finish() {
 		_ = p.cmd.Process.Kill()
 		<-p.exited
 	}
+	p.awaitHub()
 	text := p.stderrText()
 	if strings.Contains(text, "panic") || strings.Contains(text, "DATA RACE") {
 		p.t.Errorf("stderr: %s", text)
 	} else if p.t.Failed() {
 		p.t.Logf("stderr: %s", text)
+	}
+}
+
+// awaitHub waits until the hub has left, if this was its last instance: it would
+// still write into the folder while that is removed.
+func (p *proxy) awaitHub() {
+	for end := time.Now().Add(hubIdle + endOfAll); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
+		if p.count("mcpproxy", "hub-run") == 0 || p.count("mcpproxy", "--mode") > 0 {
+			return
+		}
 	}
 }
 
