@@ -52,7 +52,7 @@ func (a *app) compose(ctx context.Context, cfg *config.Config, session *wire.Ses
 		Store:    c.openStore,
 		LogDir:   filepath.Join(cfg.DataDir, logFolder),
 		StartDir: filepath.Join(cfg.DataDir, "starts"),
-		Guard:    a.self().guard(),
+		Guard:    a.self().guard,
 		Version:  buildOf().Version,
 		Warn:     a.warn,
 		Changed:  func() { c.direct.Changed() },

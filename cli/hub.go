@@ -210,7 +210,7 @@ func (c *hubRunCmd) run(ctx context.Context, a *app) error {
 				Store:    func() *store.DB { return db },
 				LogDir:   filepath.Join(cfg.DataDir, logFolder),
 				StartDir: filepath.Join(cfg.DataDir, "starts"),
-				Guard:    a.self().guard(),
+				Guard:    a.self().guard,
 				Version:  buildOf().Version,
 				Instance: c.ID,
 				Warn:     log,

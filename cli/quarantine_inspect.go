@@ -75,7 +75,7 @@ func (c *core) inspect(ctx context.Context, a *app, server *config.Server) ([]po
 		Store:    func() *store.DB { return nil }, // nothing of it is known to anybody else
 		LogDir:   folder,
 		StartDir: filepath.Join(c.cfg.Load().DataDir, "starts"),
-		Guard:    a.self().guard(),
+		Guard:    a.self().guard,
 		Version:  buildOf().Version,
 		Warn:     a.hushed().warn, // the error says it
 		Now:      a.Now,

@@ -83,7 +83,7 @@ func optionsFor(db *store.DB, dir, build, id string, idle time.Duration) Options
 		Log:         func(text string) { fmt.Fprintln(os.Stderr, "hub", id, text) },
 		Open: func(ctx context.Context, sessions upstream.Sessions) *upstream.Set {
 			set := upstream.Open(ctx, upstream.Options{
-				Store: func() *store.DB { return db }, Guard: []string{os.Args[0], "guard"},
+				Store: func() *store.DB { return db }, Guard: func() []string { return []string{os.Args[0], "guard"} },
 				Version: "test", Instance: id, Now: time.Now, Sessions: sessions,
 				Warn: func(text string) { fmt.Fprintln(os.Stderr, "hub", id, text) },
 			})

@@ -17,7 +17,7 @@ import (
 // guard is a helper process that outlives this one when it is killed, and then
 // stops the process groups that were left. A nil guard does nothing.
 type guard struct {
-	command []string
+	command func() []string
 	report  func(error)
 
 	mu     sync.Mutex
@@ -27,8 +27,8 @@ type guard struct {
 	broken bool
 }
 
-func newGuard(command []string, report func(error)) *guard {
-	if len(command) == 0 {
+func newGuard(command func() []string, report func(error)) *guard {
+	if command == nil {
 		return nil
 	}
 	return &guard{command: command, report: report}
@@ -87,7 +87,8 @@ func (g *guard) tell(format string, group int) {
 }
 
 func (g *guard) start() error {
-	cmd := exec.Command(g.command[0], g.command[1:]...)
+	command := g.command()
+	cmd := exec.Command(command[0], command[1:]...)
 	cmd.SysProcAttr = guardAttributes()
 	stdin, err := cmd.StdinPipe()
 	if err != nil {

@@ -50,8 +50,9 @@ type Options struct {
 	// StartDir takes the files by which processes that start the same package for
 	// the first time wait for each other; "" for none.
 	StartDir string
-	// Guard is the command line of the guard process (RunGuard); empty for none.
-	Guard []string
+	// Guard returns the command line of the guard process (RunGuard), asked when
+	// it is started; nil for none.
+	Guard func() []string
 	// Version of this program, told to upstreams.
 	Version string
 	// MaxFrame is the largest message in bytes, wire.DefaultMaxFrame if 0.

@@ -388,7 +388,7 @@ func TestGuardProcess(t *testing.T) {
 // become deaf to signals, however long that takes to start.
 func TestGuardIsThereForGood(t *testing.T) {
 	s := open(t, newScript(t, "s", "").entry(""))
-	s.guard = newGuard([]string{os.Args[0], "guard", "late"}, func(err error) { t.Error(err) })
+	s.guard = newGuard(func() []string { return []string{os.Args[0], "guard", "late"} }, func(err error) { t.Error(err) })
 	s.call("s", "fast", "")
 	if err := s.guard.cmd.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
