@@ -29,7 +29,7 @@ func TestHelloChanged(t *testing.T) {
 	}
 	a.call("tools/list", `{}`)
 	restart()
-	s.write(`"instructions":"second","prompts":[{"name":"p"}]`)
+	s.Write(`"instructions":"second","prompts":[{"name":"p"}]`)
 	restart()
 	for _, v := range []*visitor{a, b} {
 		soon(t, "a session is told", func() bool { return len(v.heard(upstream.MethodHello)) > 0 })

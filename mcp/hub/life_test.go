@@ -295,7 +295,7 @@ func TestLeftProcesses(t *testing.T) {
 	for _, ends := range []bool{true, false} {
 		dir := t.TempDir()
 		db := openStore(t, dir, nil)
-		cmd := exec.Command(os.Args[0], "stub", newScript(t, "one", "").file)
+		cmd := exec.Command(os.Args[0], "stub", newScript(t, "one", "").File)
 		cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 		input, err := cmd.StdinPipe()
 		if err == nil {

@@ -21,6 +21,7 @@ import (
 	"mcpproxy/mcp/wire"
 	"mcpproxy/store"
 	scripted "mcpproxy/testdata/stub"
+	scripts "mcpproxy/testdata/stub/script"
 )
 
 // TestMain makes this test binary serve as a server, "stub SCENARIO", as the
@@ -140,31 +141,14 @@ func roleInstance(dir, idle string) error {
 
 // script is a server of a test: this binary again, doing what a scenario says.
 type script struct {
-	t    *testing.T
-	name string
-	file string
-	log  string
+	*scripts.Script
+	t *testing.T
 }
 
 // newScript makes a server that does what the members of the scenario say.
 func newScript(t *testing.T, name, members string) *script {
 	t.Helper()
-	dir := t.TempDir()
-	s := &script{t: t, name: name, file: filepath.Join(dir, "scenario.json"), log: filepath.Join(dir, "events")}
-	s.write(members)
-	return s
-}
-
-// write changes what the server does when it is started the next time.
-func (s *script) write(members string) {
-	s.t.Helper()
-	if members != "" {
-		members = "," + members
-	}
-	text := fmt.Sprintf(`{"name":%q,"log":%q,"lifetime_ms":60000%s}`, s.name, s.log, members)
-	if err := os.WriteFile(s.file, []byte(text), 0o600); err != nil {
-		s.t.Fatal(err)
-	}
+	return &script{scripts.New(t, name, members), t}
 }
 
 // entry is what an instance hands to the hub, with more environment.
@@ -173,40 +157,18 @@ func (s *script) entry(env ...string) upstream.Entry {
 	env = append(env, "GORACE=atexit_sleep_ms=0", "PATH="+os.Getenv("PATH"))
 	slices.Sort(env)
 	return upstream.Entry{
-		Name: s.name, Fingerprint: "f", Announced: json.RawMessage(`{"sampling":{}}`),
-		Command: os.Args[0], Args: []string{"stub", s.file}, Env: env, Dir: filepath.Dir(s.file),
+		Name: s.Name, Fingerprint: "f", Announced: json.RawMessage(`{"sampling":{}}`),
+		Command: os.Args[0], Args: []string{"stub", s.File}, Env: env, Dir: filepath.Dir(s.File),
 		Times: upstream.Times{InitTimeout: eventually},
 	}
 }
 
 // events are the texts of the events of a kind so far.
-func (s *script) events(kind string) []string {
-	s.t.Helper()
-	all, err := scripted.ReadLog(s.log)
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	var texts []string
-	for _, e := range all {
-		if e.Kind == kind {
-			texts = append(texts, e.Text)
-		}
-	}
-	return texts
-}
+func (s *script) events(kind string) []string { return s.Texts(kind) }
 
 // await waits until an event of a kind holds a text, and returns it.
 func (s *script) await(kind, text string) string {
-	s.t.Helper()
-	ctx, cancel := context.WithTimeout(s.t.Context(), eventually)
-	defer cancel()
-	e, err := scripted.Await(ctx, s.log, func(e scripted.Event) bool {
-		return e.Kind == kind && strings.Contains(e.Text, text)
-	})
-	if err != nil {
-		s.t.Fatalf("no event %s with %q: %v", kind, text, err)
-	}
-	return e.Text
+	return s.Await(eventually, func(e scripted.Event) bool { return e.Kind == kind && strings.Contains(e.Text, text) }).Text
 }
 
 // soon waits until a condition holds.

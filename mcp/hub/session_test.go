@@ -334,7 +334,7 @@ func TestDied(t *testing.T) {
 		id := v.send("tools/call", `{"name":"die","arguments":{}}`)
 		_, failure := v.receive(id)
 		data := wire.Member(v.answers[id].Error, "data")
-		if !strings.Contains(failure, "server frail ended during tools/call") || strings.Contains(failure, s.name+"-") || string(wire.Member(data, "hub")) != "true" || string(wire.Member(data, "died")) != "true" {
+		if !strings.Contains(failure, "server frail ended during tools/call") || strings.Contains(failure, s.Name+"-") || string(wire.Member(data, "hub")) != "true" || string(wire.Member(data, "died")) != "true" {
 			t.Errorf("%s: got %q with %s", path, failure, data)
 		}
 		if n := strings.Count(strings.Join(s.events("recv"), ""), `"die"`) - before; n != 1 {
@@ -390,7 +390,7 @@ func TestChangedByRestart(t *testing.T) {
 		rows, err := other.Servers(t.Context())
 		return err == nil && len(rows) == 2 && !rows[0].ListedAt.IsZero() && !rows[1].ListedAt.IsZero()
 	})
-	s.write(tools("new"))
+	s.Write(tools("new"))
 	process, err := os.FindProcess(pid)
 	if err == nil {
 		err = process.Kill()

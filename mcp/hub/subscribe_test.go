@@ -14,7 +14,7 @@ import (
 // subscriptions are what the server did about subscriptions, in order.
 func (s *script) subscriptions() []string {
 	s.t.Helper()
-	all, err := scripted.ReadLog(s.log)
+	all, err := scripted.ReadLog(s.Log)
 	if err != nil {
 		s.t.Fatal(err)
 	}

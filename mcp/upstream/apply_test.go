@@ -286,8 +286,8 @@ func TestHostedServer(t *testing.T) {
 	})
 	s := newScript(t, "s", `"methods":{"tools/list":{"result":{"tools":[]},"times":1},"prompts/list":{"delay_ms":2500,"result":{"prompts":[{"name":"p"}]}}}`)
 	entry := Entry{
-		Name: "s", Fingerprint: "f", Announced: json.RawMessage(`{}`), Command: os.Args[0], Args: []string{"stub", s.file},
-		Env: []string{"GORACE=atexit_sleep_ms=0"}, Dir: filepath.Dir(s.file), Times: Times{InitTimeout: time.Minute},
+		Name: "s", Fingerprint: "f", Announced: json.RawMessage(`{}`), Command: os.Args[0], Args: []string{"stub", s.File},
+		Env: []string{"GORACE=atexit_sleep_ms=0"}, Dir: filepath.Dir(s.File), Times: Times{InitTimeout: time.Minute},
 	}
 	key := store.Key{Name: "s", Fingerprint: "f"}
 	err = db.Write(t.Context(), func(ctx context.Context, tx *store.Tx) error {
@@ -320,7 +320,7 @@ func TestHostedServer(t *testing.T) {
 	if err := syscall.Kill(set.Processes()["s-1"], syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
-	s.change(`"tools":[{"name":"new","inputSchema":{"type":"object"}}]`)
+	s.Write(`"tools":[{"name":"new","inputSchema":{"type":"object"}}]`)
 	awaitClaim(t, "its end is noticed", func() bool { return set.Processes()["s-1"] == 0 })
 	time.Sleep(2 * followTick) // the store is looked at meanwhile
 	if _, err := set.Connect(t.Context(), "s-1"); err != nil {

@@ -15,6 +15,7 @@ import (
 	"mcpproxy/mcp/config"
 	"mcpproxy/store"
 	scripted "mcpproxy/testdata/stub"
+	scripts "mcpproxy/testdata/stub/script"
 )
 
 // TestMain makes this test binary serve as a server, "stub SCENARIO", and as
@@ -36,54 +37,24 @@ func TestMain(m *testing.M) {
 
 // script is a server of a test: this binary again, doing what a scenario says.
 type script struct {
-	t    *testing.T
-	name string
-	file string
-	log  string
+	*scripts.Script
+	t *testing.T
 }
 
 // newScript makes a server that does what the members of the scenario say.
 func newScript(t *testing.T, name, members string) *script {
 	t.Helper()
-	dir := t.TempDir()
-	s := &script{t: t, name: name, file: filepath.Join(dir, "scenario.json"), log: filepath.Join(dir, "events")}
-	s.change(members)
-	return s
-}
-
-// change replaces the scenario for the next start.
-func (s *script) change(members string) {
-	s.t.Helper()
-	if members != "" {
-		members = "," + members
-	}
-	text := fmt.Sprintf(`{"name":%q,"log":%q,"lifetime_ms":60000%s}`, s.name, s.log, members)
-	if err := os.WriteFile(s.file, []byte(text), 0o600); err != nil {
-		s.t.Fatal(err)
-	}
+	return &script{scripts.New(t, name, members), t}
 }
 
 // entry is the configuration entry, with more members.
 func (s *script) entry(more string) string {
 	// Under the race detector processes take a second to end, unless told.
-	return fmt.Sprintf(`{"name":%q,"command":%q,"args":["stub",%q],"env":{"GORACE":"atexit_sleep_ms=0"}%s}`, s.name, os.Args[0], s.file, more)
+	return fmt.Sprintf(`{"name":%q,"command":%q,"args":["stub",%q],"env":{"GORACE":"atexit_sleep_ms=0"}%s}`, s.Name, os.Args[0], s.File, more)
 }
 
 // events are the events of a kind so far.
-func (s *script) events(kind string) []scripted.Event {
-	s.t.Helper()
-	all, err := scripted.ReadLog(s.log)
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	var found []scripted.Event
-	for _, e := range all {
-		if e.Kind == kind {
-			found = append(found, e)
-		}
-	}
-	return found
-}
+func (s *script) events(kind string) []scripted.Event { return s.Events(kind) }
 
 // opened is a Set and what it has said.
 type opened struct {

@@ -148,7 +148,7 @@ func TestNeverTwoProcesses(t *testing.T) {
 // is left.
 func TestRestartOfWrapper(t *testing.T) {
 	s := newScript(t, "s", `"ignore_eof":true,"ignore_term":true`)
-	o := open(t, fmt.Sprintf(`{"name":"s","command":"sh","args":["-c","exec 3<&0; \"$0\" stub \"$1\" <&3 & wait",%q,%q],"env":{"GORACE":"atexit_sleep_ms=0"}}`, os.Args[0], s.file))
+	o := open(t, fmt.Sprintf(`{"name":"s","command":"sh","args":["-c","exec 3<&0; \"$0\" stub \"$1\" <&3 & wait",%q,%q],"env":{"GORACE":"atexit_sleep_ms=0"}}`, os.Args[0], s.File))
 	o.call("s", "fast", "")
 	if err := o.Restart(t.Context(), "s"); err != nil {
 		t.Fatal(err)
@@ -172,8 +172,8 @@ func TestCloseDuringStart(t *testing.T) {
 	var calls sync.WaitGroup
 	for _, s := range scripts {
 		calls.Go(func() {
-			if result := o.call(s.name, "fast", ""); !strings.Contains(result, "shutting down") {
-				t.Errorf("%s: %s", s.name, result)
+			if result := o.call(s.Name, "fast", ""); !strings.Contains(result, "shutting down") {
+				t.Errorf("%s: %s", s.Name, result)
 			}
 		})
 		if !eventually(func() bool { return len(s.events("recv")) > 0 }) {
@@ -188,7 +188,7 @@ func TestCloseDuringStart(t *testing.T) {
 	calls.Wait()
 	for _, s := range scripts {
 		if n := s.living(); n != 0 {
-			t.Errorf("%s: %d processes are left", s.name, n)
+			t.Errorf("%s: %d processes are left", s.Name, n)
 		}
 	}
 	if result := o.call("s0", "fast", ""); !strings.Contains(result, "shutting down") {
@@ -259,7 +259,7 @@ func TestDiesWhileListing(t *testing.T) {
 		t.Errorf("tried after %s and then after %s", first, second)
 	}
 	// Once it says what it has, all is well.
-	s.change("")
+	s.Write("")
 	o.call("s", "fast", "")
 	if !eventually(func() bool { return o.Snapshot(t.Context()).Server("s").Known && o.status("s").State == Ready }) {
 		t.Errorf("%+v", o.status("s"))
@@ -370,7 +370,7 @@ func TestTimedOutListKeepsTheOld(t *testing.T) {
 	s := newScript(t, "s", "")
 	o := open(t, s.entry(`,"init_timeout":"1s"`))
 	o.Settle(t.Context())
-	s.change(`"methods":{"tools/list":{"never":true}}`)
+	s.Write(`"methods":{"tools/list":{"never":true}}`)
 	if err := o.Restart(t.Context(), "s"); err != nil {
 		t.Fatal(err)
 	}
