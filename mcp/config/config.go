@@ -6,8 +6,8 @@
 // server that is written wrongly stays in the Config with its Err set, so that
 // it harms only itself. Server.Resolve turns the entry of a server, which may
 // hold references to secrets, into what a connection is started with. AddServer,
-// RemoveServer, SetEnabled and SetQuarantined change single bytes of the file
-// and leave the rest as the person wrote it. Watch tells of changes of the file
+// RemoveServer, SetEnabled, SetQuarantined and PatchServer change single bytes of
+// the file and leave the rest as the person wrote it. Watch tells of changes of the file
 // while the program runs, Diff what has to be done about them, and Shared which
 // servers all clients of the user may have in common.
 //

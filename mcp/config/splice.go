@@ -109,10 +109,13 @@ func (doc *document) lines(text string) string {
 	return strings.ReplaceAll(text, "\n", doc.newline)
 }
 
-// remove deletes item i of the list of servers, its comma, and its lines where
+// remove deletes server i, see removeItem.
+func (doc *document) remove(i int) []splice { return doc.removeItem(doc.list, i) }
+
+// removeItem deletes item i of a list or object, its comma, and its lines where
 // nothing else stands on them. Comments stay.
-func (doc *document) remove(i int) []splice {
-	all := items(doc.list)
+func (doc *document) removeItem(list *hujson.Value, i int) []splice {
+	all := items(list)
 	it := all[i]
 	var out []splice
 	from, to := it.start, it.end
@@ -187,15 +190,18 @@ func (doc *document) setQuarantined(i int, quarantined bool) ([]splice, error) {
 	return out, err
 }
 
+// entryAt is the entry of server i.
+func (doc *document) entryAt(i int) *hujson.Value {
+	if obj, ok := doc.list.Value.(*hujson.Object); ok {
+		return &obj.Members[i].Value
+	}
+	return &doc.list.Value.(*hujson.Array).Elements[i]
+}
+
 // setBooleans gives those of the keys that the entry of a server has their
 // values. It returns the entry, and no splices where it has none of the keys.
 func (doc *document) setBooleans(i int, values map[string]bool) (entry *hujson.Value, out []splice, err error) {
-	switch t := doc.list.Value.(type) {
-	case *hujson.Object:
-		entry = &t.Members[i].Value
-	case *hujson.Array:
-		entry = &t.Elements[i]
-	}
+	entry = doc.entryAt(i)
 	obj, ok := entry.Value.(*hujson.Object)
 	if !ok {
 		return nil, nil, doc.servers[i].Err

@@ -1,0 +1,156 @@
+package router
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"mcpproxy/mcp/wire"
+)
+
+// argumentError says which argument of a built-in tool is wrong and what it may
+// be.
+type argumentError struct{ text string }
+
+func (e *argumentError) Error() string { return e.text }
+
+func badArgument(format string, args ...any) error {
+	return &argumentError{fmt.Sprintf(format, args...)}
+}
+
+// arguments are the arguments of a call, each under its exact name.
+type arguments map[string]json.RawMessage
+
+// parseArguments takes arguments apart. None are an empty object.
+func parseArguments(raw json.RawMessage) (arguments, error) {
+	args := arguments{}
+	if raw = bytes.TrimSpace(raw); wire.IsNull(raw) {
+		return args, nil
+	}
+	if raw[0] != '{' || !json.Valid(raw) {
+		return nil, badArgument("the arguments must be an object")
+	}
+	for name, value := range wire.Members(raw) {
+		if _, twice := args[name]; twice {
+			return nil, badArgument("argument %q stands twice", shorten(name))
+		}
+		args[name] = value
+	}
+	return args, nil
+}
+
+// only refuses arguments that are not among the allowed ones.
+func (a arguments) only(allowed ...string) error {
+	for name := range a {
+		if !slices.Contains(allowed, name) {
+			if len(allowed) == 0 {
+				return badArgument("unknown argument %q: there are none", shorten(name))
+			}
+			return badArgument("unknown argument %q%s; the arguments are %s", shorten(name), meant(name, allowed), strings.Join(allowed, ", "))
+		}
+	}
+	return nil
+}
+
+// has reports whether an argument is there and not null.
+func (a arguments) has(name string) bool { return !wire.IsNull(a[name]) }
+
+// text is a text that must be there.
+func (a arguments) text(name string) (string, error) {
+	text, ok := wire.String(a[name])
+	switch {
+	case !a.has(name):
+		return "", badArgument("argument %q is missing", name)
+	case !ok:
+		return "", badArgument("argument %q must be a string", name)
+	case strings.ContainsRune(text, 0):
+		return "", badArgument("argument %q holds a NUL character", name)
+	}
+	return text, nil
+}
+
+// oneOf is a text out of a list.
+func (a arguments) oneOf(name string, values []string) (string, error) {
+	if !a.has(name) {
+		return "", badArgument("argument %q is missing; it is one of %s", name, strings.Join(values, ", "))
+	}
+	text, err := a.text(name)
+	if err == nil && !slices.Contains(values, text) {
+		err = badArgument("%s %q is none of %s%s", name, shorten(text), strings.Join(values, ", "), meant(text, values))
+	}
+	return text, err
+}
+
+// integer is a whole number in a range, or what stands for a missing one.
+func (a arguments) integer(name string, low, high, missing int) (int, error) {
+	if !a.has(name) {
+		return missing, nil
+	}
+	n, err := strconv.Atoi(string(bytes.TrimSpace(a[name])))
+	if err != nil || n < low || n > high {
+		return 0, badArgument("argument %q must be a whole number from %d to %d", name, low, high)
+	}
+	return n, nil
+}
+
+// meant is the words that suggest what was meant, or nothing.
+func meant(word string, names []string) string {
+	if name := nearest(word, names); name != "" {
+		return fmt.Sprintf(", did you mean %q?", name)
+	}
+	return ""
+}
+
+// shorten is a text of a client for an error message.
+func shorten(text string) string {
+	const most = 100
+	if len(text) > most {
+		text = strings.ToValidUTF8(text[:most], "") + "…"
+	}
+	return text
+}
+
+// nearest returns the name that a word is most likely a slip of, "" for none: one
+// within a third of its length in edits.
+func nearest(word string, names []string) string {
+	if len(word) > 200 {
+		return ""
+	}
+	best, distance := "", len(word)
+	for _, name := range names {
+		if len(name) > 200 {
+			continue
+		}
+		if d := edits(strings.ToLower(word), strings.ToLower(name)); d <= max(1, (len(name)+1)/3) && (d < distance || best == "" && d == 0) {
+			best, distance = name, d
+		}
+	}
+	return best
+}
+
+// edits counts the insertions, deletions, replacements and swaps of neighbours
+// that turn a into b.
+func edits(a, b string) int {
+	before, last, row := make([]int, len(b)+1), make([]int, len(b)+1), make([]int, len(b)+1)
+	for j := range last {
+		last[j] = j
+	}
+	for i := range len(a) {
+		row[0] = i + 1
+		for j := range len(b) {
+			cost := 1
+			if a[i] == b[j] {
+				cost = 0
+			}
+			row[j+1] = min(last[j+1]+1, row[j]+1, last[j]+cost)
+			if i > 0 && j > 0 && a[i] == b[j-1] && a[i-1] == b[j] {
+				row[j+1] = min(row[j+1], before[j-1]+1)
+			}
+		}
+		before, last, row = last, row, before
+	}
+	return last[len(b)]
+}
