@@ -50,7 +50,7 @@ func homes() map[string]string {
 		"github.com/fsnotify/fsnotify":      "mcp/config",
 		"github.com/sergi/go-diff":          "cli",
 		"github.com/santhosh-tekuri":        "mcp/policy",
-		"github.com/blevesearch/bleve/v2":   "index",
+		"github.com/blevesearch":            "index",
 		"github.com/dop251/goja":            "jsvm",
 		"github.com/evanw/esbuild":          "jsvm",
 	}

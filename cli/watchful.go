@@ -110,6 +110,7 @@ func (a *app) review(ctx context.Context, c *core, greeted <-chan struct{}) {
 		case <-ctx.Done():
 			return
 		}
+		c.direct.Recheck(ctx)
 		version, err := c.openStore().DataVersion(ctx)
 		if err != nil || version == last {
 			continue

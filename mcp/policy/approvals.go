@@ -2,7 +2,9 @@ package policy
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -110,7 +112,9 @@ func (a *Approvals) Status(item *catalog.Item) Status {
 
 // Allows reports whether an item may be listed and used by what is known of it:
 // if it is Approved, or not Blocked where quarantine is off. What nobody lists
-// is allowed once the store was read.
+// is allowed once the store was read, but for a tool or prompt of a server that
+// has listed its own before, which would be new, and for anything of a server of
+// which nothing was approved since a store was lost.
 func (a *Approvals) Allows(item *catalog.Item) bool {
 	switch a.Status(item) {
 	case Approved:
@@ -118,9 +122,26 @@ func (a *Approvals) Allows(item *catalog.Item) bool {
 	case Blocked:
 		return false
 	case Unknown:
-		return item.Raw == nil && a.view.Load() != nil || !a.options.Enabled()
+		return item.Raw == nil && a.allowsUnlisted(item.Ref) || !a.options.Enabled()
 	}
 	return !a.options.Enabled()
+}
+
+// allowsUnlisted is Allows for what was never seen to be listed; an empty name
+// stands for whatever a server may have.
+func (a *Approvals) allowsUnlisted(ref catalog.Ref) bool {
+	v := a.view.Load()
+	switch {
+	case v == nil:
+		return false
+	case ref.Name == "" || a.options.AutoApprove(ref.Server):
+		return true
+	case v.lost && !v.approves(ref.Server):
+		return false
+	case ref.Kind == catalog.Tool || ref.Kind == catalog.Prompt:
+		return !slices.Contains(v.baselines[ref.Server], ref.Kind)
+	}
+	return true
 }
 
 // Refresh reads the approvals anew if another process has changed them, and
@@ -163,7 +184,7 @@ func (a *Approvals) load(ctx context.Context) (*view, error) {
 	if err != nil {
 		return v, err
 	}
-	mark, err := db.KeyMark(ctx)
+	mark, err := a.keyMark(ctx, db)
 	if err != nil {
 		return v, err
 	}
@@ -171,6 +192,23 @@ func (a *Approvals) load(ctx context.Context) (*view, error) {
 	v.lost = mark.Orphan && !stored.Confirmed
 	a.view.Store(v)
 	return v, nil
+}
+
+// keyMark is what the store knows of its key. One that knows nothing while there
+// is a key file is told first: whether it is lost counts before anything is
+// written.
+func (a *Approvals) keyMark(ctx context.Context, db *store.DB) (store.KeyMark, error) {
+	mark, err := db.KeyMark(ctx)
+	if err != nil || mark.ID != 0 {
+		return mark, err
+	}
+	if _, err := auth.ReadKey(a.options.DataDir); errors.Is(err, fs.ErrNotExist) {
+		return mark, nil
+	}
+	if err := a.bind(ctx, db); err != nil {
+		return mark, err
+	}
+	return db.KeyMark(ctx)
 }
 
 // bind ties the store to the key file, before anything is kept in it.
@@ -225,6 +263,16 @@ func (v *view) status(item *catalog.Item) Status {
 		return e.statusUnlisted()
 	}
 	return e.status(e.form(item))
+}
+
+// approves reports whether anything of a server is approved.
+func (v *view) approves(server string) bool {
+	for ref, e := range v.entries {
+		if ref.Server == server && e.approved() {
+			return true
+		}
+	}
+	return false
 }
 
 // form is the form of the item that was recorded, nil if it was not.

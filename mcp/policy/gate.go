@@ -54,6 +54,10 @@ type Request struct {
 	// Repeatable tells that the request may be made again when the server died
 	// while working on it.
 	Repeatable bool
+	// Kind is what is used. Verify judges the use once more, when the server was
+	// connected to for it and has said what it offers now; nil for no need.
+	Kind   catalog.Kind
+	Verify func(context.Context) *wire.Error
 }
 
 // Rule is what the configuration says of one server.

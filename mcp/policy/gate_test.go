@@ -175,6 +175,7 @@ func TestMethodsReachTheirServers(t *testing.T) {
 }
 
 func TestRepeatable(t *testing.T) {
+	gate := NewGate(&servers{}, Rules{}, Options{})
 	for _, c := range []struct {
 		kind        catalog.Kind
 		annotations string
@@ -184,7 +185,7 @@ func TestRepeatable(t *testing.T) {
 		{catalog.Tool, `{"destructiveHint":false}`, false}, {catalog.Resource, `{}`, true}, {catalog.Prompt, `{}`, true},
 	} {
 		u := Use{Item: item("s", c.kind, "x", c.annotations)}
-		if got := u.request().Repeatable; got != c.want {
+		if got := gate.request(&u).Repeatable; got != c.want {
 			t.Errorf("%s %s: %v", c.kind, c.annotations, got)
 		}
 	}

@@ -1,7 +1,6 @@
 package policy
 
 import (
-	"fmt"
 	"slices"
 
 	"mcpproxy/mcp/auth"
@@ -48,17 +47,39 @@ func (g *Gate) MaxTier(caller auth.Caller) catalog.Tier {
 
 // May reports whether the caller can see and use the item.
 func (g *Gate) May(caller auth.Caller, item *catalog.Item) bool {
-	return g.Refusal(caller, item) == nil
+	// What is out of scope must cost no more than what is not there at all.
+	return g.Reaches(caller, item.Server) && g.Tier(item) <= g.MaxTier(caller) && g.reason(caller, item) == nil
+}
+
+// reason makes the words of a refusal when they are asked for: to a caller that
+// is told nothing the time to make them would tell that there is something.
+type reason func() *wire.Error
+
+func because(format string, args ...any) reason {
+	return func() *wire.Error { return refused(format, args...) }
+}
+
+// error is nil for no reason.
+func (r reason) error() *wire.Error {
+	if r == nil {
+		return nil
+	}
+	return r()
 }
 
 // Refusal says why a caller cannot use an item, nil if it can. It is for callers
 // to whom this is Explained.
 func (g *Gate) Refusal(caller auth.Caller, item *catalog.Item) *wire.Error {
+	return g.reason(caller, item).error()
+}
+
+// reason is why a caller cannot use an item, nil if it can.
+func (g *Gate) reason(caller auth.Caller, item *catalog.Item) reason {
 	if !g.Reaches(caller, item.Server) {
-		return refused("server %s is not in the scope of this %s", item.Server, caller.Kind)
+		return because("server %s is not in the scope of this %s", item.Server, caller.Kind)
 	}
 	if tier := g.Tier(item); tier > g.MaxTier(caller) {
-		return refused("tool %s of server %s needs the permission %q", item.Name, item.Server, tier)
+		return because("tool %s of server %s needs the permission %q", item.Name, item.Server, tier)
 	}
 	if refusal := g.serverRefusal(item.Server); refusal != nil {
 		return refusal
@@ -69,47 +90,54 @@ func (g *Gate) Refusal(caller auth.Caller, item *catalog.Item) *wire.Error {
 	rule := g.law.Load().Servers[item.Server]
 	switch {
 	case item.Kind == catalog.Tool && !rule.toolEnabled(item.Name):
-		return refused("tool %s of server %s is disabled by the configuration (enabled_tools, disabled_tools)", item.Name, item.Server)
+		return because("tool %s of server %s is disabled by the configuration (enabled_tools, disabled_tools)", item.Name, item.Server)
 	case item.Kind == catalog.Prompt && rule.HidePrompts:
-		return refused("prompts of server %s are not exposed (expose_prompts)", item.Server)
+		return because("prompts of server %s are not exposed (expose_prompts)", item.Server)
 	case item.Kind != catalog.Tool && item.Kind != catalog.Prompt && rule.HideResources:
-		return refused("resources of server %s are not exposed (expose_resources)", item.Server)
+		return because("resources of server %s are not exposed (expose_resources)", item.Server)
 	}
 	return nil
 }
 
 // serverRefusal says why a server cannot be used by anybody, nil if it can.
-func (g *Gate) serverRefusal(server string) *wire.Error {
+func (g *Gate) serverRefusal(server string) reason {
 	rule, known := g.law.Load().Servers[server]
 	switch {
 	case !known:
-		return refused("server %s is not configured", server)
+		return because("server %s is not configured", server)
 	case rule.Disabled:
-		return refused("server %s is disabled; to use it: mcpproxy enable %s", server, server)
+		return because("server %s is disabled; to use it: mcpproxy enable %s", server, server)
 	case rule.Invalid != nil:
-		return refused("server %s cannot be used: %v", server, rule.Invalid)
+		return because("server %s cannot be used: %v", server, rule.Invalid)
 	case rule.Quarantined:
-		return refused("server %s is quarantined until a person has reviewed it: %s", server, ReviewCommand(catalog.Ref{Server: server}))
+		return func() *wire.Error {
+			return refused("server %s is quarantined until a person has reviewed it: %s", server, ReviewCommand(catalog.Ref{Server: server}))
+		}
 	}
 	return nil
 }
 
 // itemRefusal says what a person has to review before an item can be used, nil
 // if nothing. Without a store there is nothing to go by.
-func (g *Gate) itemRefusal(item *catalog.Item) *wire.Error {
+func (g *Gate) itemRefusal(item *catalog.Item) reason {
 	a := g.options.Approvals
 	if a == nil || a.Allows(item) || !a.Usable() {
 		return nil
 	}
-	what := fmt.Sprintf("%s %s of server %s", item.Kind, item.Name, item.Server)
-	show := ReviewCommand(item.Ref)
+	show, about := item.Ref, "%s %s of server %s is new and waits for a person's review: %s"
 	switch a.Status(item) {
+	case Unknown:
+		if item.Raw == nil { // there is nothing of that name to show
+			show = catalog.Ref{Server: item.Server}
+		}
 	case Blocked:
-		return refused("%s is blocked; a person can look at it and allow it: %s", what, show)
+		about = "%s %s of server %s is blocked; a person can look at it and allow it: %s"
 	case Changed:
-		return refused("%s has changed since it was approved and waits for a person's review: %s", what, show)
+		about = "%s %s of server %s has changed since it was approved and waits for a person's review: %s"
 	}
-	return refused("%s is new and waits for a person's review: %s", what, show)
+	return func() *wire.Error {
+		return refused(about, item.Kind, item.Name, item.Server, ReviewCommand(show))
+	}
 }
 
 func (r Rule) toolEnabled(name string) bool {
@@ -124,7 +152,7 @@ func (r Rule) toolEnabled(name string) bool {
 func (g *Gate) Explain(server string) *wire.Error {
 	for name, rule := range g.law.Load().Servers {
 		if server != "" && (server == name || server == rule.Alias) {
-			return g.serverRefusal(name)
+			return g.serverRefusal(name).error()
 		}
 	}
 	return nil

@@ -3,6 +3,7 @@ package policy
 import (
 	"context"
 	"encoding/json"
+	"slices"
 	"strings"
 
 	"mcpproxy/mcp/auth"
@@ -58,11 +59,18 @@ func (g *Gate) do(ctx context.Context, u Use) (json.RawMessage, *wire.Error) {
 	uri, _ := wire.String(wire.Member(u.Params, "uri"))
 	switch u.Method {
 	case "resources/subscribe":
-		return g.upstreams.Subscribe(ctx, u.request(), uri)
+		return g.upstreams.Subscribe(ctx, g.request(&u), uri)
 	case "resources/unsubscribe":
-		return g.upstreams.Unsubscribe(ctx, u.request(), uri)
+		return g.upstreams.Unsubscribe(ctx, g.request(&u), uri)
 	}
-	return g.upstreams.Do(ctx, u.request())
+	return g.upstreams.Do(ctx, g.request(&u))
+}
+
+// Release ends a subscription whether or not the caller may use the resource:
+// giving up needs no permission. The session hears no more of it also where the
+// server does not answer.
+func (g *Gate) Release(ctx context.Context, u Use) {
+	_, _ = g.upstreams.Unsubscribe(ctx, g.request(&u), u.Item.Name)
 }
 
 // Start is Do for a use that can be let through without waiting for anything;
@@ -77,7 +85,7 @@ func (g *Gate) Start(u Use, done func(json.RawMessage, *wire.Error)) (cancel fun
 		return nil, false
 	}
 	began := g.options.Now()
-	cancel, started = g.upstreams.Start(u.request(), func(result json.RawMessage, failure *wire.Error) {
+	cancel, started = g.upstreams.Start(g.request(&u), func(result json.RawMessage, failure *wire.Error) {
 		release()
 		done(g.sanitised(&u, result), failure)
 		g.record(&u, began, result, failure)
@@ -106,7 +114,30 @@ func (g *Gate) invalidArguments(u *Use) *wire.Error {
 		u.Item.Name, u.Item.Server, strings.Join(violations, "; "), schema)
 }
 
-func (u *Use) request() Request {
-	repeatable := u.Item.Kind != catalog.Tool || u.Item.Repeatable()
-	return Request{Session: u.Session, Server: u.Item.Server, Method: u.Method, Params: u.Params, Repeatable: repeatable}
+// request is what goes to the server.
+func (g *Gate) request(u *Use) Request {
+	r := Request{
+		Session: u.Session, Server: u.Item.Server, Method: u.Method, Params: u.Params, Kind: u.Item.Kind,
+		Repeatable: u.Item.Kind != catalog.Tool || u.Item.Repeatable(),
+	}
+	if g.options.Approvals != nil {
+		r.Verify = func(ctx context.Context) *wire.Error { return g.verify(ctx, u) }
+	}
+	return r
+}
+
+// verify is Refusal by what the server offers now.
+func (g *Gate) verify(ctx context.Context, u *Use) *wire.Error {
+	present := u.Item
+	if server := g.Catalog(ctx).Server(u.Item.Server); server != nil && server.Known {
+		items := server.Items(u.Item.Kind)
+		i := slices.IndexFunc(items, func(it *catalog.Item) bool { return it.Name == u.Item.Name })
+		switch {
+		case i >= 0:
+			present = items[i]
+		case u.Item.Raw != nil && !slices.Contains(server.Unread, u.Item.Kind):
+			return refused("%s %s is no longer offered by server %s", u.Item.Kind, u.Item.Name, u.Item.Server)
+		}
+	}
+	return g.Refusal(u.Caller, present)
 }

@@ -73,16 +73,23 @@ func toolResult(result json.RawMessage, failure *wire.Error) (json.RawMessage, *
 // never read the name is taken apart instead, and the server decides.
 func (d *Direct) find(ctx context.Context, a asker, kind catalog.Kind, name string) (*catalog.Item, *wire.Error) {
 	gate := d.options.Gate
-	item, refusal := d.lookup(ctx, a, kind, name)
-	if item == nil || refusal != nil {
+	item, usable := d.lookup(ctx, a, kind, name)
+	if !usable {
 		gate.Settle(ctx)
-		item, refusal = d.lookup(ctx, a, kind, name)
+		item, usable = d.lookup(ctx, a, kind, name)
 	}
-	if item == nil && gate.Explained(a.caller) {
-		item, refusal = d.unlisted(ctx, kind, name)
-	}
-	if item != nil && refusal == nil {
+	if usable {
 		return item, nil
+	}
+	var refusal *wire.Error
+	switch {
+	case !gate.Explained(a.caller): // what it is not told is not put into words
+	case item != nil:
+		refusal = gate.Refusal(a.caller, item)
+	default:
+		if item, refusal = d.unlisted(ctx, kind, name); item != nil && refusal == nil {
+			return item, nil
+		}
 	}
 	missing := wire.Errorf(wire.CodeInvalidParams, "%s '%s' not found, or access denied", kind, name)
 	if item == nil {
@@ -98,14 +105,11 @@ func (d *Direct) find(ctx context.Context, a asker, kind catalog.Kind, name stri
 	return nil, refusal
 }
 
-// lookup returns the item of a public name, nil where there is none, and why the
-// asker may not use it.
-func (d *Direct) lookup(ctx context.Context, a asker, kind catalog.Kind, name string) (*catalog.Item, *wire.Error) {
-	item := d.options.Gate.Catalog(ctx).Names(kind, d.maxName(a.Session)).Lookup(name)
-	if item == nil {
-		return nil, nil
-	}
-	return item, d.options.Gate.Refusal(a.caller, item)
+// lookup returns the item of a public name, nil where there is none, and whether
+// the asker may use it.
+func (d *Direct) lookup(ctx context.Context, a asker, kind catalog.Kind, name string) (item *catalog.Item, usable bool) {
+	item = d.options.Gate.Catalog(ctx).Names(kind, d.maxName(a.Session)).Lookup(name)
+	return item, item != nil && d.options.Gate.May(a.caller, item)
 }
 
 // unlisted returns an item of which only the name is known, of a server that has

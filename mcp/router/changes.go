@@ -85,6 +85,12 @@ func (d *Direct) Run(ctx context.Context, s *wire.Session) {
 }
 
 func (d *Direct) announce(ctx context.Context, s *wire.Session) {
+	if d.warm.Load() {
+		// Calls go by what was judged last, also those of a client that lists
+		// nothing.
+		d.options.Gate.Catalog(ctx)
+	}
+	d.Recheck(ctx)
 	a, refusal := d.asker(ctx, s)
 	if refusal != nil {
 		return // the client hears why when it asks for something

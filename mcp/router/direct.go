@@ -45,7 +45,9 @@ type Direct struct {
 	options Options
 	shown   *shown
 	uris    uris
-	warm    atomic.Bool // the catalog is in memory
+
+	following following
+	warm      atomic.Bool // the catalog is in memory
 
 	mu       sync.Mutex
 	rendered map[catalog.Kind]rendered

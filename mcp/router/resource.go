@@ -33,7 +33,11 @@ func (d *Direct) resource(ctx context.Context, a asker, method string, params js
 	if plain != uri {
 		params = wire.SetMember(params, wire.Quote(plain), "uri")
 	}
-	return d.options.Gate.Do(ctx, a.use(item, method, params))
+	result, failure := d.options.Gate.Do(ctx, a.use(item, method, params))
+	if failure == nil {
+		d.following.note(method, a, item.Server, plain)
+	}
+	return result, failure
 }
 
 // locate finds whose URI (or URI template) it is, and returns the URI without

@@ -40,6 +40,8 @@ type conn struct {
 	cancel context.CancelFunc
 	tasks  sync.WaitGroup
 
+	readings readings
+
 	delivering atomic.Int32          // messages on their way to a client
 	told       atomic.Pointer[hello] // by the hub, of the server's latest process; nil if it was not
 

@@ -130,6 +130,9 @@ func (s *server) readKinds(ctx context.Context, c *conn, h *hello, kinds []catal
 		}
 		if len(fresh) > 0 && (open == 0 || !waiting) {
 			s.publish(ctx, h, fresh)
+			for kind := range fresh {
+				c.readings.read(kind)
+			}
 			if _, tools := fresh[catalog.Tool]; tools {
 				s.settledOnce()
 			}
@@ -140,6 +143,9 @@ func (s *server) readKinds(ctx context.Context, c *conn, h *hello, kinds []catal
 		return // the Set was closed, which says nothing about the server
 	}
 	s.listsFailed(c, failed)
+	for _, l := range failed {
+		c.readings.read(l.kind)
+	}
 	s.keep()
 }
 

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"mcpproxy/mcp/catalog"
 	"mcpproxy/mcp/wire"
 )
 
@@ -22,6 +23,10 @@ type Request struct {
 	// Repeatable tells that the request may be made again when the server died
 	// while working on it.
 	Repeatable bool
+	// Kind is what is used. Verify judges the use once more, when the server was
+	// connected to for it and has said what it offers now; nil for no need.
+	Kind   catalog.Kind
+	Verify func(context.Context) *wire.Error
 }
 
 // timeoutError is the cause of a call that took too long.
@@ -55,6 +60,9 @@ func (s *Set) Do(ctx context.Context, r Request) (json.RawMessage, *wire.Error) 
 		c, err := server.connected(ctx)
 		if err != nil {
 			return nil, server.failure(err, "cannot be reached")
+		}
+		if refusal := c.verify(ctx, r); refusal != nil {
+			return nil, refusal
 		}
 		result, err := c.request(ctx, r.Session, r.Method, r.Params, server.spec().CallIdleTimeout)
 		if err == nil {

@@ -21,7 +21,7 @@ func (s *Set) Start(r Request, done func(json.RawMessage, *wire.Error)) (cancel 
 	server.mu.Lock()
 	c := server.conn
 	server.mu.Unlock()
-	if c == nil || !c.alive() {
+	if c == nil || !c.alive() || !c.verified(r) {
 		return nil, false
 	}
 	return c.start(r, server.spec().CallToolTimeout, func(result json.RawMessage, err error) {

@@ -97,11 +97,11 @@ func (s *server) standard(ctx context.Context, m message, framing []string) Answ
 	case "tools/list":
 		return s.listTools(m)
 	case "resources/list":
-		return list(s.sc.Resources, "resources", m)
+		return list(s.lists().Resources, "resources", m)
 	case "resources/templates/list":
-		return list(s.sc.Templates, "resourceTemplates", m)
+		return list(s.lists().Templates, "resourceTemplates", m)
 	case "prompts/list":
-		return list(s.sc.Prompts, "prompts", m)
+		return list(s.lists().Prompts, "prompts", m)
 	case "tools/call":
 		return s.callTool(ctx, m, framing)
 	case "resources/read":

@@ -83,9 +83,10 @@ func (s *server) callTool(ctx context.Context, m message, framing []string) Answ
 // listTools is the answer to tools/list, with what was added and dropped while
 // running.
 func (s *server) listTools(m message) Answer {
+	sc := s.lists()
 	var front []json.RawMessage
 	for _, b := range builtins() {
-		if s.sc.Tools == nil || slices.Contains(s.sc.ListBuiltins, "*") || slices.Contains(s.sc.ListBuiltins, b.name) {
+		if sc.Tools == nil || slices.Contains(s.sc.ListBuiltins, "*") || slices.Contains(s.sc.ListBuiltins, b.name) {
 			front = append(front, b.definition())
 		}
 	}
@@ -93,8 +94,8 @@ func (s *server) listTools(m message) Answer {
 	defer s.mu.Unlock()
 	front = append(front, s.added...)
 	pages := []Page{{Items: json.RawMessage("[]")}}
-	if s.sc.Tools != nil && len(s.sc.Tools.Pages) > 0 {
-		pages = slices.Clone(s.sc.Tools.Pages)
+	if sc.Tools != nil && len(sc.Tools.Pages) > 0 {
+		pages = slices.Clone(sc.Tools.Pages)
 	}
 	if len(front) > 0 {
 		pages[0].Items = inFront(front, pages[0].Items)

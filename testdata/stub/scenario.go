@@ -34,6 +34,10 @@ type Scenario struct {
 	Resources *List `json:"resources"`
 	Templates *List `json:"templates"`
 	Prompts   *List `json:"prompts"`
+	// Lists is a JSON file with these four, which count instead of those here
+	// and are read anew for every request, so that what is offered can change
+	// while the stub runs.
+	Lists string `json:"lists"`
 	// ListBuiltins names built-in tools ("*": all) to list in front of Tools.
 	// Unlisted ones can be called all the same.
 	ListBuiltins []string `json:"list_builtins"`
