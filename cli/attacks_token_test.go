@@ -164,7 +164,7 @@ func TestAttackSubscriptionOutlivesTheRight(t *testing.T) {
 
 // TestAttackTokenInTheProcessList: another program looks for the token in the
 // arguments of all processes, and in the environments of those that are not the
-// client's own: the hub and the servers.
+// client's own: the hub, the guards and the servers.
 func TestAttackTokenInTheProcessList(t *testing.T) {
 	t.Parallel()
 	shared, private, all := newStub(t, "shared", ""), newStub(t, "private", "").with(`"shared":false`), newStub(t, "all", "").with(`"inherit_env":"all"`)
@@ -178,7 +178,7 @@ func TestAttackTokenInTheProcessList(t *testing.T) {
 			t.Errorf("%s: %s", name, m.Raw)
 		}
 	}
-	hubs, stubs := 0, 0
+	hubs, guards, stubs := 0, 0, 0
 	for _, process := range p.processes() {
 		environ, _ := os.ReadFile(fmt.Sprintf("/proc/%d/environ", process.pid))
 		line := strings.Join(process.args, " ")
@@ -188,6 +188,8 @@ func TestAttackTokenInTheProcessList(t *testing.T) {
 		switch {
 		case process.is("mcpproxy", "hub-run"):
 			hubs++
+		case process.is("mcpproxy", "guard"):
+			guards++
 		case process.is("mcpstub", "stub"):
 			stubs++
 		default:
@@ -197,8 +199,8 @@ func TestAttackTokenInTheProcessList(t *testing.T) {
 			t.Errorf("the token is in the environment of %s", line)
 		}
 	}
-	if hubs != 1 || stubs != 3 {
-		t.Errorf("looked at %d hubs and %d servers", hubs, stubs)
+	if hubs != 1 || guards != 2 || stubs != 3 {
+		t.Errorf("looked at %d hubs, %d guards and %d servers", hubs, guards, stubs)
 	}
 }
 

@@ -53,6 +53,7 @@ func (a *app) compose(ctx context.Context, cfg *config.Config, session *wire.Ses
 		LogDir:   filepath.Join(cfg.DataDir, logFolder),
 		StartDir: filepath.Join(cfg.DataDir, "starts"),
 		Guard:    a.self().guard,
+		Mask:     maskForms,
 		Version:  buildOf().Version,
 		Warn:     a.warn,
 		Changed:  func() { c.direct.Changed() },
@@ -132,6 +133,10 @@ func (a *app) openStore(ctx context.Context, cfg *config.Config) *store.DB {
 	a.warn("open the store: " + err.Error() + "; going on without it")
 	return nil
 }
+
+// maskForms masks what is a secret by its form: keys of the known providers, agent
+// tokens, private keys.
+func maskForms(text string) string { return activity.NewMasker(nil, nil).Text(text) }
 
 // once is a function that does something at its first call only.
 func once(do func(error)) func(error) {

@@ -211,6 +211,7 @@ func (c *hubRunCmd) run(ctx context.Context, a *app) error {
 				LogDir:   filepath.Join(cfg.DataDir, logFolder),
 				StartDir: filepath.Join(cfg.DataDir, "starts"),
 				Guard:    a.self().guard,
+				Mask:     maskForms,
 				Version:  buildOf().Version,
 				Instance: c.ID,
 				Warn:     log,

@@ -76,6 +76,7 @@ func (c *core) inspect(ctx context.Context, a *app, server *config.Server) ([]po
 		LogDir:   folder,
 		StartDir: filepath.Join(c.cfg.Load().DataDir, "starts"),
 		Guard:    a.self().guard,
+		Mask:     maskForms,
 		Version:  buildOf().Version,
 		Warn:     a.hushed().warn, // the error says it
 		Now:      a.Now,

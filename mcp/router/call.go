@@ -73,10 +73,12 @@ func toolResult(result json.RawMessage, failure *wire.Error) (json.RawMessage, *
 // never read the name is taken apart instead, and the server decides.
 func (d *Direct) find(ctx context.Context, a asker, kind catalog.Kind, name string) (*catalog.Item, *wire.Error) {
 	gate := d.options.Gate
-	item, usable := d.lookup(ctx, a, kind, name)
+	offered := gate.Catalog(ctx)
+	item, usable := d.lookup(offered, a, kind, name)
 	if !usable {
 		gate.Settle(ctx)
-		item, usable = d.lookup(ctx, a, kind, name)
+		offered = gate.Catalog(ctx)
+		item, usable = d.lookup(offered, a, kind, name)
 	}
 	if usable {
 		return item, nil
@@ -87,7 +89,7 @@ func (d *Direct) find(ctx context.Context, a asker, kind catalog.Kind, name stri
 	case item != nil:
 		refusal = gate.Refusal(a.caller, item)
 	default:
-		if item, refusal = d.unlisted(ctx, kind, name); item != nil && refusal == nil {
+		if item, refusal = d.unlisted(offered, kind, name); item != nil && refusal == nil {
 			return item, nil
 		}
 	}
@@ -107,20 +109,20 @@ func (d *Direct) find(ctx context.Context, a asker, kind catalog.Kind, name stri
 
 // lookup returns the item of a public name, nil where there is none, and whether
 // the asker may use it.
-func (d *Direct) lookup(ctx context.Context, a asker, kind catalog.Kind, name string) (item *catalog.Item, usable bool) {
-	item = d.options.Gate.Catalog(ctx).Names(kind, d.maxName(a.Session)).Lookup(name)
+func (d *Direct) lookup(offered *catalog.Snapshot, a asker, kind catalog.Kind, name string) (item *catalog.Item, usable bool) {
+	item = offered.Names(kind, d.maxName(a.Session)).Lookup(name)
 	return item, item != nil && d.options.Gate.May(a.caller, item)
 }
 
 // unlisted returns an item of which only the name is known, of a server that has
 // listed nothing yet, or why its server has not; nil, nil where no server could
 // have it.
-func (d *Direct) unlisted(ctx context.Context, kind catalog.Kind, name string) (*catalog.Item, *wire.Error) {
+func (d *Direct) unlisted(offered *catalog.Snapshot, kind catalog.Kind, name string) (*catalog.Item, *wire.Error) {
 	prefix, own, ok := catalog.SplitPublic(name)
 	if !ok || own == "" {
 		return nil, nil
 	}
-	for _, server := range d.options.Gate.Catalog(ctx).Servers() {
+	for _, server := range offered.Servers() {
 		if server.Prefix == prefix && !server.Known {
 			return &catalog.Item{Ref: catalog.Ref{Server: server.Name, Kind: kind, Name: own}}, nil
 		}

@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -18,6 +19,7 @@ import (
 // stops the process groups that were left. A nil guard does nothing.
 type guard struct {
 	command func() []string
+	environ []string
 	report  func(error)
 
 	mu     sync.Mutex
@@ -27,11 +29,15 @@ type guard struct {
 	broken bool
 }
 
-func newGuard(command func() []string, report func(error)) *guard {
+// newGuard returns the guard that command starts, nil for no command. It gets no
+// more of the environment than a server: what is only this program's, an agent
+// token for instance, is not for a process that outlives it.
+func newGuard(command func() []string, environ []string, report func(error)) *guard {
 	if command == nil {
 		return nil
 	}
-	return &guard{command: command, report: report}
+	ours := func(variable string) bool { return strings.HasPrefix(variable, "MCPPROXY_") }
+	return &guard{command: command, environ: slices.DeleteFunc(slices.Clone(environ), ours), report: report}
 }
 
 // prepare starts the guard if it does not run, so that a child can be named to
@@ -89,7 +95,7 @@ func (g *guard) tell(format string, group int) {
 func (g *guard) start() error {
 	command := g.command()
 	cmd := exec.Command(command[0], command[1:]...)
-	cmd.SysProcAttr = guardAttributes()
+	cmd.Env, cmd.SysProcAttr = g.environ, guardAttributes()
 	stdin, err := cmd.StdinPipe()
 	if err != nil {
 		return err

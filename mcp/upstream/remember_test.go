@@ -31,7 +31,7 @@ func TestRememberedFailures(t *testing.T) {
 // TestSecretsOfSeveralLines masks what a server prints of a key file line by
 // line, or as JSON.
 func TestSecretsOfSeveralLines(t *testing.T) {
-	l := newServerLog("", "s", time.Now)
+	l := newServerLog("", "s", nil, time.Now)
 	l.mask([]string{"-----BEGIN-----\nMIIabcdefgh\n-----END-----"})
 	for text, want := range map[string]string{
 		"key MIIabcdefgh here":                                "key *** here",

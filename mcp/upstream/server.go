@@ -102,7 +102,7 @@ type attempt struct {
 func newServer(set *Set, spec config.Server) *server {
 	s := &server{
 		set: set, id: spec.Name, name: spec.Name, fingerprint: spec.Fingerprint(), state: Idle,
-		log:         newServerLog(set.options.LogDir, spec.Name, set.options.Now),
+		log:         newServerLog(set.options.LogDir, spec.Name, set.options.Mask, set.options.Now),
 		catalog:     blankCatalog(spec),
 		gone:        make(chan struct{}),
 		adjusted:    make(chan struct{}, 1),

@@ -27,8 +27,9 @@ const shortestLine = 8
 // serverLog keeps what a server writes outside the protocol: the end of it in
 // memory, all of it in a file that is bounded in size. Secrets are masked.
 type serverLog struct {
-	path string // "" = no file
-	now  func() time.Time
+	path  string // "" = no file
+	now   func() time.Time
+	forms func(string) string // masks what is a secret by its form; nil masks nothing
 
 	mu      sync.Mutex
 	secrets *strings.Replacer
@@ -39,9 +40,10 @@ type serverLog struct {
 	last    []byte // the end of stderr of the present process, tailSize or more
 }
 
-// newServerLog returns the log of a server in folder; "" keeps no file.
-func newServerLog(folder, server string, now func() time.Time) *serverLog {
-	l := &serverLog{now: now}
+// newServerLog returns the log of a server in folder; "" keeps no file. forms may
+// be nil.
+func newServerLog(folder, server string, forms func(string) string, now func() time.Time) *serverLog {
+	l := &serverLog{forms: forms, now: now}
 	if folder != "" {
 		l.path = filepath.Join(folder, server+".log")
 	}
@@ -73,10 +75,13 @@ func (l *serverLog) mask(secrets []string) {
 func (l *serverLog) clean(text string) string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.secrets == nil {
-		return text
+	if l.secrets != nil {
+		text = l.secrets.Replace(text)
 	}
-	return l.secrets.Replace(text)
+	if l.forms != nil {
+		text = l.forms(text)
+	}
+	return text
 }
 
 func (l *serverLog) started(pid int) {

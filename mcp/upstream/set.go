@@ -57,6 +57,9 @@ type Options struct {
 	Version string
 	// MaxFrame is the largest message in bytes, wire.DefaultMaxFrame if 0.
 	MaxFrame int
+	// Mask takes secrets that are known by their form alone out of what servers
+	// write and of what is said of them; nil takes none.
+	Mask func(text string) string
 	// Warn is told of what is wrong, once per text. It must not block.
 	Warn func(text string)
 	// Changed is called after the catalog has changed. It must not block.
@@ -107,7 +110,7 @@ func Open(ctx context.Context, options Options) *Set {
 		spawner: newSpawner(),
 		cold:    newColdStarts(options.StartDir),
 	}
-	s.guard = newGuard(options.Guard, func(err error) { s.warn("%v; servers could outlive this process if it is killed", err) })
+	s.guard = newGuard(options.Guard, options.Env.Environ, func(err error) { s.warn("%v; servers could outlive this process if it is killed", err) })
 	s.ctx, s.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
 	first := newRoster()
 	for _, spec := range options.Servers {

@@ -28,7 +28,7 @@ type child struct {
 // spawn starts a command with a link; both end with the test.
 func spawn(t *testing.T, command string, args ...string) *child {
 	t.Helper()
-	c := &child{t: t, inbox: make(chan wire.Message, 1000), log: newServerLog("", "s", time.Now)}
+	c := &child{t: t, inbox: make(chan wire.Message, 1000), log: newServerLog("", "s", nil, time.Now)}
 	spawner := newSpawner()
 	var err error
 	c.stdioLink, err = startStdio(stdioOptions{
@@ -134,7 +134,7 @@ func TestStartFails(t *testing.T) {
 	defer spawner.close()
 	dir := t.TempDir()
 	for _, o := range []stdioOptions{{Command: dir + "/none"}, {Command: dir}, {Command: "/bin/sh", Dir: dir + "/none"}} {
-		o.Spawner, o.Log = spawner, newServerLog("", "s", time.Now)
+		o.Spawner, o.Log = spawner, newServerLog("", "s", nil, time.Now)
 		before := openFiles(t)
 		_, err := startStdio(o, nil)
 		if err == nil || !strings.Contains(err.Error(), "start "+o.Command) {
@@ -388,7 +388,7 @@ func TestGuardProcess(t *testing.T) {
 // become deaf to signals, however long that takes to start.
 func TestGuardIsThereForGood(t *testing.T) {
 	s := open(t, newScript(t, "s", "").entry(""))
-	s.guard = newGuard(func() []string { return []string{os.Args[0], "guard", "late"} }, func(err error) { t.Error(err) })
+	s.guard = newGuard(func() []string { return []string{os.Args[0], "guard", "late"} }, os.Environ(), func(err error) { t.Error(err) })
 	s.call("s", "fast", "")
 	if err := s.guard.cmd.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
