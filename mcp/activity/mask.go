@@ -2,6 +2,7 @@ package activity
 
 import (
 	"bytes"
+	"encoding/json"
 	"slices"
 	"unicode/utf8"
 )
@@ -21,6 +22,7 @@ const (
 // A nil *Masker knows no secrets and no names.
 type Masker struct {
 	secrets    *secrets
+	named      *secrets // values that stood under a secret name elsewhere in the same record
 	secretName func(string) bool
 }
 
@@ -42,11 +44,34 @@ func (m *Masker) find(b []byte) []span {
 		return spans
 	}
 	n := len(spans)
-	if spans = m.secrets.find(b, spans); n > 0 && len(spans) > n {
+	spans = m.named.find(b, m.secrets.find(b, spans))
+	if n > 0 && len(spans) > n || m.named != nil {
 		return settle(spans)
 	}
 	return spans
 }
+
+// knowing is the Masker of the rest of a record in whose request these values, as
+// they stand in its JSON, were under secret names.
+func (m *Masker) knowing(quoted []string) *Masker {
+	var values []string
+	for _, q := range quoted {
+		var value string
+		if json.Unmarshal([]byte(`"`+q+`"`), &value) == nil && len(value) >= shortestNamed {
+			values = append(values, value)
+		}
+	}
+	if m == nil || len(values) == 0 {
+		return m
+	}
+	more := *m
+	more.named = newSecrets(values)
+	return &more
+}
+
+// shortestNamed is the length in bytes of the shortest value under a secret name
+// that is looked for elsewhere.
+const shortestNamed = 8
 
 // Text returns a short text of ours or of a client, an error for instance,
 // without its secrets. Strings of high entropy stay: they are more often names.
@@ -97,6 +122,7 @@ type masking struct {
 	depth  int
 	within int  // the depth of the value under a secret name, 0 for none
 	next   bool // the next value stands under a secret name
+	named  []string
 }
 
 // walk goes from token to token of the JSON. What is no JSON is taken for text
@@ -153,6 +179,7 @@ func (w *masking) text(i int) int {
 	w.out = append(w.out, '"')
 	switch {
 	case !isName && (w.next || w.within > 0) && end > start:
+		w.named = append(w.named, string(w.b[start:end]))
 		w.out = append(w.out, mask...)
 	case !isName && w.m != nil && end-start > shortestSecret:
 		content := w.b[start:end]
@@ -233,10 +260,10 @@ func counts(name []byte) bool {
 
 // payload returns what is kept of a payload: at most most bytes of valid UTF-8,
 // without its secrets, with a remark at the end where it was cut. spans are what
-// was found in it.
-func (m *Masker) payload(raw []byte, spans []span, most int) string {
+// was found in it. named are the values that were masked for their names.
+func (m *Masker) payload(raw []byte, spans []span, most int) (kept string, named []string) {
 	if most <= 0 || len(raw) == 0 {
-		return ""
+		return "", nil
 	}
 	w := masking{m: m, b: raw[:min(len(raw), most+margin)], spans: spans, most: most}
 	w.walk()
@@ -245,9 +272,9 @@ func (m *Masker) payload(raw []byte, spans []span, most int) string {
 		out = bytes.ToValidUTF8(out, []byte("\ufffd"))
 	}
 	if len(out) <= most && len(w.b) == len(raw) {
-		return string(out)
+		return string(out), w.named
 	}
-	return cut(out, most, len(raw))
+	return cut(out, most, len(raw)), w.named
 }
 
 // window is how much of a payload is looked at where most bytes of it are kept.

@@ -10,7 +10,8 @@ import (
 
 // kept is what is kept of a payload.
 func kept(m *Masker, raw string, most int) string {
-	return m.payload([]byte(raw), m.find([]byte(raw)), most)
+	kept, _ := m.payload([]byte(raw), m.find([]byte(raw)), most)
+	return kept
 }
 
 // TestPayloadsAreMasked masks what is found, what the configuration calls secret

@@ -454,3 +454,26 @@ func TestEachPages(t *testing.T) {
 		}
 	}
 }
+
+// TestEchoedSecret masks in result and error what stood under a secret's name in
+// the arguments.
+func TestEchoedSecret(t *testing.T) {
+	db := openStore(t, "")
+	r := openRecorder(t, db)
+	r.Add(Record{
+		Kind: Call, Status: Error, Server: "s", Tool: "t", Error: `no login with pass\word9 here`,
+		Request:  json.RawMessage(`{"password":"pass\\word9","name":"ordinary"}`),
+		Response: json.RawMessage(`{"content":[{"type":"text","text":"you said pass\\word9, ordinary"}]}`),
+	})
+	flush(t, r)
+	got := list(t, db, Filter{})
+	if len(got) != 1 {
+		t.Fatalf("%d records", len(got))
+	}
+	if want := `{"content":[{"type":"text","text":"you said ***, ordinary"}]}`; string(got[0].Response) != want {
+		t.Errorf("response %s", got[0].Response)
+	}
+	if got[0].Error != "no login with *** here" {
+		t.Errorf("error %q", got[0].Error)
+	}
+}

@@ -133,9 +133,9 @@ func (w *writer) write(ctx context.Context, group []*Record) {
 // row is a record as it is stored, without its secrets. What is an identifier of
 // ours is taken as it is.
 func (w *writer) row(rec *Record, most int) store.Activity {
-	m := w.masker
-	request, inRequest := w.payload(rec.Request, "request", most)
-	response, inResponse := w.payload(rec.Response, "response", most)
+	request, named, inRequest := payload(w.masker, rec.Request, "request", most)
+	m := w.masker.knowing(named)
+	response, _, inResponse := payload(m, rec.Response, "response", most)
 	notes := slices.Clone(rec.Notes)
 	if rec.Check != nil {
 		notes = append(notes, rec.Check()...)
@@ -156,12 +156,13 @@ func (w *writer) row(rec *Record, most int) store.Activity {
 }
 
 // payload finds and masks what is sensitive in a payload.
-func (w *writer) payload(raw []byte, where string, most int) (kept string, found []Finding) {
+func payload(m *Masker, raw []byte, where string, most int) (kept string, named []string, found []Finding) {
 	if len(raw) == 0 {
-		return "", nil
+		return "", nil, nil
 	}
-	spans := w.masker.find(raw[:min(len(raw), window(most))])
-	return w.masker.payload(raw, spans, most), tally(spans, where)
+	spans := m.find(raw[:min(len(raw), window(most))])
+	kept, named = m.payload(raw, spans, most)
+	return kept, named, tally(spans, where)
 }
 
 // rows are the limits as the store has them.
