@@ -3,6 +3,8 @@ package router
 import (
 	"context"
 	"encoding/json"
+	"net/url"
+	"path"
 	"regexp"
 	"slices"
 	"strings"
@@ -109,10 +111,13 @@ func (d *Direct) searchListed(servers []*catalog.Server, uri string) []*catalog.
 	var exact, byTemplate []*catalog.Item
 	for _, server := range servers {
 		same := func(it *catalog.Item) bool { return it.Name == uri }
+		spelled := func(it *catalog.Item) bool { return d.uris.same(it.Name, uri) }
 		if i := slices.IndexFunc(server.Resources, same); i >= 0 {
 			exact = append(exact, server.Resources[i])
 		} else if i := slices.IndexFunc(server.Templates, same); i >= 0 {
 			exact = append(exact, server.Templates[i])
+		} else if i := slices.IndexFunc(server.Resources, spelled); i >= 0 {
+			exact = append(exact, server.Resources[i])
 		} else if i := slices.IndexFunc(server.Templates, func(it *catalog.Item) bool { return d.uris.match(it.Name, uri) }); i >= 0 {
 			byTemplate = append(byTemplate, server.Templates[i])
 		}
@@ -154,10 +159,52 @@ func unlisted(server, uri string) *catalog.Item {
 	return &catalog.Item{Ref: catalog.Ref{Server: server, Kind: catalog.Resource, Name: uri}}
 }
 
-// uris remembers compiled URI templates (RFC 6570).
+// uris remembers compiled URI templates (RFC 6570), and the plain form of URIs.
 type uris struct {
 	mu       sync.Mutex
 	compiled map[string]*regexp.Regexp // nil for a template that is none
+	plain    map[string]string
+}
+
+// maxPlain bounds the plain forms that are remembered.
+const maxPlain = 1 << 17
+
+// same reports whether two URIs differ in their spelling alone: a server may take
+// them for one, so what is held under one of them must not be read under the
+// other.
+func (u *uris) same(a, b string) bool {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return u.plainOf(a) == u.plainOf(b)
+}
+
+func (u *uris) plainOf(uri string) string {
+	plain, known := u.plain[uri]
+	if !known {
+		if u.plain == nil || len(u.plain) >= maxPlain {
+			u.plain = map[string]string{}
+		}
+		plain = plainURI(uri)
+		u.plain[uri] = plain
+	}
+	return plain
+}
+
+// plainURI is a URI without escapes, with scheme and host in lower case and
+// without dots and doubled slashes in its path.
+func plainURI(uri string) string {
+	if text, err := url.PathUnescape(uri); err == nil {
+		uri = text
+	}
+	scheme, rest, ok := strings.Cut(uri, ":")
+	if !ok {
+		return uri
+	}
+	if authority, ok := strings.CutPrefix(rest, "//"); ok {
+		host, file, _ := strings.Cut(authority, "/")
+		rest = "//" + strings.ToLower(host) + path.Clean("/"+file)
+	}
+	return strings.ToLower(scheme) + ":" + rest
 }
 
 // match reports whether the template can give the URI.

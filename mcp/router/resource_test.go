@@ -196,3 +196,21 @@ func TestComplete(t *testing.T) {
 		}
 	}
 }
+
+// TestSpellings takes URIs that a server could take for one for one: what is held
+// under a name is not read by another spelling of it, not even where a template
+// would give it.
+func TestSpellings(t *testing.T) {
+	held, open := "file:///home/me/se cret", "notes://Note/a"
+	server := offer("s", [2]string{"resource", held}, [2]string{"resource", open}, [2]string{"resource", open + "/"}, [2]string{"template", "file:///{+path}"})
+	d := direct(t, &upstreams{}, server)
+	for uri, want := range map[string]string{
+		"file:///home/me/se%20cret": held, "FILE:///home/me/se cret": held, "file:///home//me/./x/../se cret": held,
+		"notes://note/a": open, open + "/": open + "/", "file:///home/me/other": "file:///{+path}",
+	} {
+		item, plain, e := d.locate(t.Context(), asker{Session: session(), caller: auth.Local()}, uri)
+		if e != nil || item.Name != want || plain != uri {
+			t.Errorf("%s: %v %s %v", uri, item, plain, e)
+		}
+	}
+}
