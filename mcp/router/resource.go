@@ -108,22 +108,25 @@ func (d *Direct) search(ctx context.Context, caller auth.Caller, uri string) (fo
 
 // searchListed returns at most one item per server.
 func (d *Direct) searchListed(servers []*catalog.Server, uri string) []*catalog.Item {
-	var exact, byTemplate []*catalog.Item
+	var exact, spelled, byTemplate []*catalog.Item
 	for _, server := range servers {
 		same := func(it *catalog.Item) bool { return it.Name == uri }
-		spelled := func(it *catalog.Item) bool { return d.uris.same(it.Name, uri) }
+		otherwise := func(it *catalog.Item) bool { return d.uris.same(it.Name, uri) }
 		if i := slices.IndexFunc(server.Resources, same); i >= 0 {
 			exact = append(exact, server.Resources[i])
 		} else if i := slices.IndexFunc(server.Templates, same); i >= 0 {
 			exact = append(exact, server.Templates[i])
-		} else if i := slices.IndexFunc(server.Resources, spelled); i >= 0 {
-			exact = append(exact, server.Resources[i])
+		} else if i := slices.IndexFunc(server.Resources, otherwise); i >= 0 {
+			spelled = append(spelled, server.Resources[i])
 		} else if i := slices.IndexFunc(server.Templates, func(it *catalog.Item) bool { return d.uris.match(it.Name, uri) }); i >= 0 {
 			byTemplate = append(byTemplate, server.Templates[i])
 		}
 	}
-	if len(exact) > 0 {
+	switch {
+	case len(exact) > 0:
 		return exact
+	case len(spelled) > 0:
+		return spelled
 	}
 	return byTemplate
 }
