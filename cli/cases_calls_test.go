@@ -10,6 +10,7 @@ import (
 // C02: a tool without arguments gets an empty object, however the client says
 // that there are none.
 func TestC02NoArguments(t *testing.T) {
+	t.Parallel()
 	s := newStub(t, "s", tools("t"))
 	p := startProxy(t, configOf(s))
 	p.initialize("")
@@ -31,6 +32,7 @@ func TestC02NoArguments(t *testing.T) {
 
 // C04: a server keeps its state from call to call.
 func TestC04OneProcessForAllCalls(t *testing.T) {
+	t.Parallel()
 	s := newStub(t, "s", "")
 	p := startProxy(t, configOf(s))
 	p.initialize("")
@@ -70,6 +72,7 @@ func TestC05SlowCallsHoldUpNobody(t *testing.T) {
 
 // C07: a dead server is not an unknown tool.
 func TestC07DeadServerIsNoUnknownTool(t *testing.T) {
+	t.Parallel()
 	s := newStub(t, "s", "")
 	p := startProxy(t, configOf(s))
 	p.initialize("")

@@ -53,6 +53,7 @@ func TestL01NoNewsIsNotAnnounced(t *testing.T) {
 
 // L02: clients drop announcements of changes that initialize did not promise.
 func TestL02ChangesArePromised(t *testing.T) {
+	t.Parallel()
 	p := startProxy(t, configOf(newStub(t, "s", "")))
 	result := p.initialize("").Result
 	for _, kind := range []string{"tools", "prompts", "resources"} {
@@ -107,6 +108,7 @@ func TestL04NoStormOfAnnouncements(t *testing.T) {
 // L06: all pages of a server are read, and a cursor that does not advance ends
 // the list with one warning.
 func TestL06PagesAreFollowed(t *testing.T) {
+	t.Parallel()
 	page := func(from, to int) string {
 		var items []string
 		for i := from; i < to; i++ {
@@ -148,6 +150,7 @@ func TestL06PagesAreFollowed(t *testing.T) {
 
 // L09: what a server dropped is neither listed nor known.
 func TestL09DroppedToolsAreGone(t *testing.T) {
+	t.Parallel()
 	b := newStub(t, "b", "")
 	p := startProxy(t, configOf(b))
 	p.initialize("")
@@ -185,6 +188,7 @@ func TestL04ListsThatAlwaysChange(t *testing.T) {
 // L06: an answer without a list is no reason for silence, nor for the loss of
 // what else the server has.
 func TestL06AnswersWithoutList(t *testing.T) {
+	t.Parallel()
 	for _, result := range []string{`null`, `[]`, `"tools"`, `{}`, `{"tools":null}`, `{"tools":{"t":{}}}`} {
 		s := newStub(t, "s", `"prompts":[{"name":"p"}],"methods":{"tools/list":{"result":`+result+`}}`)
 		p := startProxy(t, configOf(s))

@@ -29,6 +29,7 @@ func (s *upstreamStub) calledNames() []string {
 // N01: one name over the limit costs a client of a model API every tool, so
 // long names are shortened, and to the same name each time.
 func TestN01LongNamesAreShortened(t *testing.T) {
+	t.Parallel()
 	const tool = "export-every-customer-record-into-a-dated-cold-archive"
 	s := newStub(t, "warehouse-analytics-production", tools(tool, "short"))
 	for _, c := range []struct {
@@ -76,6 +77,7 @@ func TestN01LongNamesAreShortened(t *testing.T) {
 // N02: names that MCP allows, and model APIs do not, become legal, and the
 // server still gets its own.
 func TestN02OddNamesBecomeLegal(t *testing.T) {
+	t.Parallel()
 	odd := []string{"calendar.respondToEvent", "a:b", "a/b", "a b", "a.b", "sp ace", "日本", "_", "-", "1st", "a__b", "A", strings.Repeat("x", 128)}
 	s := newStub(t, "google-workspace", tools(odd...))
 	p := startProxy(t, configOf(s))
@@ -99,6 +101,7 @@ func TestN02OddNamesBecomeLegal(t *testing.T) {
 // N02, N04: a server whose name cannot be part of a tool's name is refused and
 // named, and the others work.
 func TestN04NamesOfServersWithTheSeparator(t *testing.T) {
+	t.Parallel()
 	for _, bad := range []string{"a__b", "google workspace", "_x", "x_", "", "ü", strings.Repeat("x", 65)} {
 		t.Run(bad, func(t *testing.T) {
 			a, b := newStub(t, "a", tools("b__c")), newStub(t, bad, tools("c"))
@@ -125,6 +128,7 @@ func TestN04NamesOfServersWithTheSeparator(t *testing.T) {
 // N06: hyphens and underscores in the names of servers and tools do not lead
 // astray.
 func TestN06HyphensAndUnderscores(t *testing.T) {
+	t.Parallel()
 	for server, tool := range map[string]string{"docs-x": "get-catalog-entity", "aws_docs": "search_all", "a-b_c": "__d__", "x": "_y"} {
 		s := newStub(t, server, tools(tool))
 		p := startProxy(t, configOf(s))
@@ -138,6 +142,7 @@ func TestN06HyphensAndUnderscores(t *testing.T) {
 
 // N08: of two tools of one name the first counts, with one warning.
 func TestN08DuplicateTools(t *testing.T) {
+	t.Parallel()
 	s := newStub(t, "s", `"tools":[{"name":"t","description":"one","inputSchema":{"type":"object"}},{"name":"t","description":"two","inputSchema":{"type":"object"}}]`)
 	p := startProxy(t, configOf(s))
 	p.initialize("")
@@ -158,6 +163,7 @@ func TestN08DuplicateTools(t *testing.T) {
 // N10: a name without any ASCII gets a legal one that stays, and the server
 // gets its own.
 func TestN10NamesOutsideASCII(t *testing.T) {
+	t.Parallel()
 	s := newStub(t, "cn", tools("查询天气", "天气", "weather"))
 	var before []string
 	for range 2 {
@@ -183,6 +189,7 @@ func TestN10NamesOutsideASCII(t *testing.T) {
 
 // N11: the server gets the tool's own name, not the public one.
 func TestN11OwnNameUpstream(t *testing.T) {
+	t.Parallel()
 	s := newStub(t, "fetch", tools("fetch"))
 	p := startProxy(t, configOf(s))
 	p.initialize("")
@@ -195,6 +202,7 @@ func TestN11OwnNameUpstream(t *testing.T) {
 // N12: behind two proxies a name has two prefixes, each of which one of them
 // takes off.
 func TestN12ProxyBehindProxy(t *testing.T) {
+	t.Parallel()
 	long := strings.Repeat("long-", 12)
 	s := newStub(t, "s", tools("t", long))
 	inner := startProxy(t, configOf(s)) // for its folder and its file

@@ -21,6 +21,7 @@ func asking() [][3]string {
 // C10: what a server asks reaches a client that can be asked, and its answer,
 // good or bad, reaches the server byte for byte.
 func TestC10ServersAskTheClient(t *testing.T) {
+	t.Parallel()
 	const params = `{"z":1.0,"message":"<\ud800>","id":9007199254740993,"future":{"b":1,"a":2},"_meta":{"k":1}}`
 	for _, ids := range []string{"false", "true"} {
 		s := newStub(t, "s", `"string_ids":`+ids)
@@ -79,6 +80,7 @@ func TestC10ClientsThatCannotBeAsked(t *testing.T) {
 
 // C10: one capability is not another.
 func TestC10OnlyWhatWasAnnounced(t *testing.T) {
+	t.Parallel()
 	s := newStub(t, "s", "")
 	for i, ask := range asking() {
 		p := startProxy(t, privateConfig("", s)) // roots
@@ -101,6 +103,7 @@ func TestC10OnlyWhatWasAnnounced(t *testing.T) {
 // C10: a server that no longer wants to know says so to the client, with the
 // client's id of the question.
 func TestC10ServersWithdrawQuestions(t *testing.T) {
+	t.Parallel()
 	p := startProxy(t, configOf(newStub(t, "s", "")))
 	p.initialize(`{"elicitation":{}}`)
 	p.list("tools")
@@ -137,6 +140,7 @@ func TestC10ClientLeavesWithQuestionsOpen(t *testing.T) {
 // J04: progress on what a server asked goes to that server, under its own
 // token.
 func TestJ04ProgressOfTheClient(t *testing.T) {
+	t.Parallel()
 	a, b := newStub(t, "a", ""), newStub(t, "b", "")
 	p := startProxy(t, configOf(a, b))
 	p.initialize(`{"sampling":{}}`)
@@ -173,6 +177,7 @@ func TestJ04ProgressOfTheClient(t *testing.T) {
 // A log message reaches the client as it is, and only from the level that the
 // client wants; the servers are told that level.
 func TestLogMessagesByLevel(t *testing.T) {
+	t.Parallel()
 	levels := []string{"debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"}
 	a, b := newStub(t, "a", ""), newStub(t, "b", `"capabilities":{"tools":{}}`)
 	p := startProxy(t, configOf(a, b))
@@ -224,6 +229,7 @@ func TestLogMessagesByLevel(t *testing.T) {
 // Notifications that are not known here pass from servers to the client, and a
 // changed list of roots to all servers.
 func TestOtherNotificationsPass(t *testing.T) {
+	t.Parallel()
 	a, b := newStub(t, "a", ""), newStub(t, "b", "")
 	p := startProxy(t, privateConfig("", a, b))
 	p.initialize(`{"roots":{"listChanged":true}}`)
@@ -244,6 +250,7 @@ func TestOtherNotificationsPass(t *testing.T) {
 // Methods that are not known, and requests out of order, are answered with an
 // error, and what follows works.
 func TestRequestsThatCannotBe(t *testing.T) {
+	t.Parallel()
 	p := startProxy(t, configOf(newStub(t, "s", "")))
 	for _, method := range []string{"tools/list", "tools/call", "resources/read"} {
 		if m := p.call(method, `{}`); m.code() != -32600 {

@@ -20,6 +20,7 @@ func (p *proxy) readText(uri string) string {
 // X01: of a URI that two servers offer, each can be read, and neither stands in
 // for the other.
 func TestX01SameURIFromTwoServers(t *testing.T) {
+	t.Parallel()
 	offer := func(text string) string {
 		return fmt.Sprintf(`"resources":[{"uri":"config://settings","name":"s"},{"uri":"x:%s","name":"own"}],"templates":[{"uriTemplate":"t:{a}","name":"t"}],
 			"reads":{"config://settings":{"result":{"contents":[{"uri":"config://settings","text":%q}]}}}`, text, text)
@@ -62,6 +63,7 @@ func TestX01SameURIFromTwoServers(t *testing.T) {
 
 // X03: a URI that a template gives reaches the server of the template.
 func TestX03URIsOfTemplates(t *testing.T) {
+	t.Parallel()
 	a := newStub(t, "a", `"templates":[{"uriTemplate":"file:///{+path}","name":"files"},{"uriTemplate":"db://{table}/{id}{?full}","name":"rows"}]`)
 	b := newStub(t, "b", `"templates":[{"uriTemplate":"mail://{box}","name":"mail"},{"uriTemplate":"odd://{","name":"odd"}],"resources":[{"uri":"file:///b's own","name":"own"}]`)
 	p := startProxy(t, configOf(a, b))
@@ -94,6 +96,7 @@ func TestX03URIsOfTemplates(t *testing.T) {
 
 // X04: prompts of one name keep apart, and arguments arrive.
 func TestX04PromptsOfOneName(t *testing.T) {
+	t.Parallel()
 	const prompt = `"prompts":[{"name":"greet","description":"says hello","arguments":[{"name":"who","required":true}]},{"name":"good bye!","title":"T"}]`
 	a, b := newStub(t, "a", prompt), newStub(t, "b", prompt)
 	p := startProxy(t, configOf(a, b))
@@ -136,6 +139,7 @@ func TestX04PromptsOfOneName(t *testing.T) {
 
 // X04: a server that completes nothing is not asked to.
 func TestX04CompletionWithoutTheCapability(t *testing.T) {
+	t.Parallel()
 	s := newStub(t, "s", `"capabilities":{"prompts":{}},"prompts":[{"name":"p"}]`)
 	p := startProxy(t, configOf(s))
 	p.initialize("")
@@ -151,6 +155,7 @@ func TestX04CompletionWithoutTheCapability(t *testing.T) {
 
 // X06: updates reach those who subscribed, once, and nobody after that.
 func TestX06SubscriptionsAreForwarded(t *testing.T) {
+	t.Parallel()
 	const updated = "notifications/resources/updated"
 	a := newStub(t, "a", `"list_builtins":["update"],"tools":[],"resources":[{"uri":"x:1","name":"one"},{"uri":"x:2","name":"two"},{"uri":"dir://d","name":"dir"}]`)
 	b := newStub(t, "b", `"list_builtins":["update"],"tools":[],"resources":[{"uri":"y:1","name":"one"}]`)
@@ -202,6 +207,7 @@ func TestX06SubscriptionsAreForwarded(t *testing.T) {
 // X06: a server that was started again is asked again for what the client had
 // subscribed to.
 func TestX06SubscriptionsOutliveTheServer(t *testing.T) {
+	t.Parallel()
 	a := newStub(t, "a", `"list_builtins":["update","exit"],"tools":[],"resources":[{"uri":"x:1","name":"one"}]`)
 	p := startProxy(t, configOf(a))
 	p.initialize("")

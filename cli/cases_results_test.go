@@ -10,6 +10,7 @@ import (
 
 // S01: tools without a usable schema are listed with an object schema.
 func TestS01MissingSchemas(t *testing.T) {
+	t.Parallel()
 	s := newStub(t, "s", `"tools":[{"name":"absent"},{"name":"null","inputSchema":null},{"name":"empty","inputSchema":{}},
 		{"name":"typeless","inputSchema":{"properties":{"a":{"type":"string"}}}},{"name":"good","inputSchema":{"type":"object"}}]`)
 	p := startProxy(t, configOf(s))
@@ -30,6 +31,7 @@ func TestS01MissingSchemas(t *testing.T) {
 
 // S09: one malformed tool does not cost the others of its server.
 func TestS09MalformedToolsBesideGoodOnes(t *testing.T) {
+	t.Parallel()
 	s := newStub(t, "s", `"tools":[{"name":"ok","inputSchema":{"type":"object"}},{"name":5,"inputSchema":{"type":"object"}},
 		{"name":"c","annotations":{"readOnlyHint":"yes"},"inputSchema":{"type":"object"}},7,{"name":"last","description":[],"inputSchema":{"type":"object"}}]`)
 	p := startProxy(t, configOf(s))
@@ -51,6 +53,7 @@ func TestS09MalformedToolsBesideGoodOnes(t *testing.T) {
 
 // S16: nothing of a parameter is lost between the server's list and ours.
 func TestS16SchemasArriveWhole(t *testing.T) {
+	t.Parallel()
 	const schema = `{"type":"object","required":["n"],"properties":{"n":{"type":"object","required":["e"],"properties":{"e":{"enum":["a",1,null],"default":"a"},"d":{"type":"number","default":1.50}}},"opt":{"type":["string","null"],"default":null}},"additionalProperties":false}`
 	s := newStub(t, "s", fmt.Sprintf(`"tools":[{"name":"t","inputSchema":%s}]`, schema))
 	p := startProxy(t, configOf(s))
@@ -72,6 +75,7 @@ type resultCase struct {
 // R01, R03, R06, R08, R11: what a server answers, and what it says of its
 // tools, arrives as it was.
 func TestResultsArriveWhole(t *testing.T) {
+	t.Parallel()
 	cases := []resultCase{
 		{"R01", "structured content and its schema are not lost",
 			`"outputSchema":{"type":"object","properties":{"status":{"type":"string"},"score":{"type":"number"}}}`,
@@ -123,6 +127,7 @@ func TestResultsArriveWhole(t *testing.T) {
 // R04: errors keep code, message and data, gain no prefix on the way, and stay
 // what they were: errors or results. Behind two proxies as well.
 func TestR04ErrorsStayAsTheyWere(t *testing.T) {
+	t.Parallel()
 	const failure = `{"code":-32602,"message":"bad city","data":{"field":"city"}}`
 	const boom = `{"isError":true,"content":[{"type":"text","text":"boom"}]}`
 	s := newStub(t, "s", fmt.Sprintf(`%s,"calls":{"fail":{"error":%s},"boom":{"result":%s}}`, tools("fail", "boom"), failure, boom))

@@ -13,6 +13,7 @@ import (
 // J01: ids come back as they were sent, and ids that merely look alike are not
 // the same.
 func TestJ01IDsComeBackAsTheyWere(t *testing.T) {
+	t.Parallel()
 	s := newStub(t, "s", "")
 	p := startProxy(t, configOf(s))
 	p.send(`{"jsonrpc":"2.0","id":"init-1","method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}`)
@@ -98,6 +99,7 @@ func TestJ03CancellationIsTranslated(t *testing.T) {
 // J04: progress arrives under the client's own token, in order, and before the
 // result.
 func TestJ04ProgressInOrder(t *testing.T) {
+	t.Parallel()
 	a, b := newStub(t, "a", ""), newStub(t, "b", "")
 	p := startProxy(t, configOf(a, b))
 	p.initialize("")
@@ -135,6 +137,7 @@ func TestJ04ProgressInOrder(t *testing.T) {
 
 // J07: clients take an error on these probes for fatal.
 func TestJ07ListsAlwaysAnswer(t *testing.T) {
+	t.Parallel()
 	for name, config := range map[string]string{
 		"no servers":          `{"mcpServers":[]}`,
 		"a server with tools": configOf(newStub(t, "s", `"capabilities":{"tools":{}}`)),
@@ -160,6 +163,7 @@ func TestJ07ListsAlwaysAnswer(t *testing.T) {
 // J08: a server is not asked for what it did not announce, and one that
 // announced more than it knows works all the same.
 func TestJ08NothingUnannouncedIsAsked(t *testing.T) {
+	t.Parallel()
 	plain := newStub(t, "plain", `"capabilities":{"tools":{}}`)
 	boast := newStub(t, "boast", `"methods":{"resources/list":{"error":{"code":-32601,"message":"?"}},"resources/templates/list":{"error":{"code":-32601,"message":"?"}},
 		"prompts/list":{"error":{"code":-32601,"message":"?"}},"logging/setLevel":{"error":{"code":-32601,"message":"?"}}}`)
@@ -191,6 +195,7 @@ func TestJ08NothingUnannouncedIsAsked(t *testing.T) {
 // J09: a version that nobody knows is answered with one that we do, to clients;
 // a server that answers one is not used, and says so.
 func TestJ09UnknownVersions(t *testing.T) {
+	t.Parallel()
 	s := newStub(t, "s", `"protocol":"2024-11-05"`)
 	for _, version := range []string{"2099-01-01", "", "draft", "2026-07-28", "2024-10-07"} {
 		p := startProxy(t, configOf(s))
@@ -213,6 +218,7 @@ func TestJ09UnknownVersions(t *testing.T) {
 
 // J11: whatever the params are, the call is answered and the next one works.
 func TestJ11RandomParams(t *testing.T) {
+	t.Parallel()
 	s := newStub(t, "s", `"tools":[{"name":"t","inputSchema":{"type":"object"}}],"calls":{"t":{"result":{"content":[]}}}`)
 	p := startProxy(t, configOf(s))
 	p.initialize("")

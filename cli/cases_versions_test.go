@@ -15,6 +15,7 @@ func supported(version string) bool { return slices.Contains(versions(), version
 // version. The client gets its own version, the server keeps its own, and what
 // is newer than one of them passes all the same.
 func TestVersionPairs(t *testing.T) {
+	t.Parallel()
 	const result = `{"content":[{"type":"text","text":"x"},{"type":"resource_link","uri":"x:1","name":"n"}],"structuredContent":{"a":1.0}}`
 	for _, client := range versions() {
 		for _, server := range versions() {

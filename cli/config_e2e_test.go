@@ -143,6 +143,7 @@ func filesIn(t *testing.T, folder string) map[string]string {
 
 // TestChildEnvironment gives a server the base environment and its own (K03).
 func TestChildEnvironment(t *testing.T) {
+	t.Parallel()
 	base := newStub(t, "base", "").with(`"env":{"X":"1","LANG":"xx"}`)
 	all := newStub(t, "all", "").with(`"env":{"X":"1"},"inherit_env":"all"`)
 	p := startProxy(t, configOf(base, all))

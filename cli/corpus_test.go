@@ -94,6 +94,7 @@ func sameBytes(t *testing.T, got, want []byte) {
 // TestCorpusOfResults sends every odd answer as that of a tool, a resource and
 // a prompt.
 func TestCorpusOfResults(t *testing.T) {
+	t.Parallel()
 	cases := readCorpus(t, "results.txtar")
 	if len(cases) < 34 {
 		t.Fatalf("%d cases", len(cases))
@@ -141,6 +142,7 @@ func TestCorpusOfResults(t *testing.T) {
 // TestCorpusOfTools lists all odd tools of one server, once as the server sent
 // them and once more as they were stored.
 func TestCorpusOfTools(t *testing.T) {
+	t.Parallel()
 	cases := readCorpus(t, "tools.txtar")
 	if len(cases) < 20 {
 		t.Fatalf("%d cases", len(cases))
@@ -196,6 +198,7 @@ func compareTools(t *testing.T, listed json.RawMessage, cases []corpusCase) {
 
 // TestCorpusOfRequests compares the params that a server received.
 func TestCorpusOfRequests(t *testing.T) {
+	t.Parallel()
 	cases := readCorpus(t, "requests.txtar")
 	if len(cases) < 8 {
 		t.Fatalf("%d cases", len(cases))
