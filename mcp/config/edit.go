@@ -73,22 +73,9 @@ func RemoveServer(ctx context.Context, path, name string) error {
 // fails with ErrServerNotFound when there is no entry of that name; of several
 // the first one is changed.
 func SetEnabled(ctx context.Context, path, name string, enabled bool) error {
-	return edit(ctx, path, change{
-		what: fmt.Sprintf("change server %q", name),
-		splices: func(doc *document) ([]splice, error) {
-			i := doc.index(name)
-			if i < 0 {
-				return nil, ErrServerNotFound
-			}
-			return doc.setEnabled(i, enabled)
-		},
-		check: func(doc *document) error {
-			if s := doc.server(name); s == nil || s.Enabled != enabled {
-				return errors.New("the change would have no effect")
-			}
-			return nil
-		},
-	})
+	return set(ctx, path, name,
+		func(doc *document, i int) ([]splice, error) { return doc.setEnabled(i, enabled) },
+		func(s *Server) bool { return s.Enabled == enabled })
 }
 
 // SetQuarantined holds a server or releases it. The key quarantined is changed
@@ -96,6 +83,13 @@ func SetEnabled(ctx context.Context, path, name string, enabled bool) error {
 // server that is to be released is trusted already. Errors are those of
 // SetEnabled.
 func SetQuarantined(ctx context.Context, path, name string, quarantined bool) error {
+	return set(ctx, path, name,
+		func(doc *document, i int) ([]splice, error) { return doc.setQuarantined(i, quarantined) },
+		func(s *Server) bool { return s.Quarantined == quarantined })
+}
+
+// set changes the entry of a server so that it is as wanted.
+func set(ctx context.Context, path, name string, splices func(doc *document, i int) ([]splice, error), wanted func(*Server) bool) error {
 	return edit(ctx, path, change{
 		what: fmt.Sprintf("change server %q", name),
 		splices: func(doc *document) ([]splice, error) {
@@ -103,10 +97,10 @@ func SetQuarantined(ctx context.Context, path, name string, quarantined bool) er
 			if i < 0 {
 				return nil, ErrServerNotFound
 			}
-			return doc.setQuarantined(i, quarantined)
+			return splices(doc, i)
 		},
 		check: func(doc *document) error {
-			if s := doc.server(name); s == nil || s.Quarantined != quarantined {
+			if s := doc.server(name); s == nil || !wanted(s) {
 				return errors.New("the change would have no effect")
 			}
 			return nil
