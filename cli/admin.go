@@ -29,12 +29,7 @@ func (c *core) management(a *app, changed func()) *router.Management {
 		Who:      c.who,
 		Enabled:  func() bool { return !c.cfg.Load().DisableManagement },
 		ReadOnly: func() bool { return c.cfg.Load().ReadOnlyMode },
-		Servers: func() (names []string) {
-			for _, s := range c.cfg.Load().Servers {
-				names = append(names, s.Name)
-			}
-			return names
-		},
+		Servers:  func() []string { return serverNames(c.cfg.Load()) },
 		Profiles: func() (names []string) {
 			for _, p := range c.cfg.Load().Profiles {
 				names = append(names, p.Name)

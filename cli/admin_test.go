@@ -66,7 +66,7 @@ func administer(t *testing.T, text string, who holder) *adminWorld {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.core = a.compose(t.Context(), cfg, nil, who)
+	w.core = a.compose(t.Context(), cfg, audience{who: who})
 	w.tools = w.core.management(a, func() { w.changes <- struct{}{} })
 	w.session = wire.NewSession("s1", silentPeer{})
 	w.session.SetClient(wire.ClientInfo{Name: "ide"})

@@ -21,12 +21,24 @@ import (
 	"mcpproxy/store"
 )
 
+// audience is whom a core works for.
+type audience struct {
+	session *wire.Session // nil for a command
+	mode    string
+	who     holder
+}
+
+// ofCommand is for the user who typed a command.
+func ofCommand() audience { return audience{mode: commandMode} }
+
 // core is the wired program between a client and the servers.
 type core struct {
 	cfg    atomic.Pointer[config.Config]
+	mode   string
 	set    *upstream.Set
 	gate   *policy.Gate
-	direct *router.Direct
+	search *router.Search
+	router *router.Router
 	who    *auth.Identity
 
 	reviewed *policy.Approvals
@@ -38,17 +50,16 @@ type core struct {
 }
 
 // compose wires the packages together for one session: store, servers, gate,
-// mode. Nothing is opened and no server is started before it is needed. session
-// is nil for a command, which has its servers for itself; who is its client. The
-// core is to be closed.
-func (a *app) compose(ctx context.Context, cfg *config.Config, session *wire.Session, who holder) *core {
+// mode. Nothing is opened and no server is started before it is needed. A command
+// has its servers for itself. The core is to be closed.
+func (a *app) compose(ctx context.Context, cfg *config.Config, audience audience) *core {
 	a.admit(cfg)
-	c := &core{openStore: sync.OnceValue(func() *store.DB { return a.openStore(ctx, cfg) })}
+	c := &core{mode: audience.mode, openStore: sync.OnceValue(func() *store.DB { return a.openStore(ctx, cfg) })}
 	c.cfg.Store(cfg)
 	options := upstream.Options{
 		Servers:  usable(cfg),
 		Env:      config.Env{Environ: a.Environ, Home: a.Home, Dir: a.Dir},
-		Session:  session,
+		Session:  audience.session,
 		Store:    c.openStore,
 		LogDir:   filepath.Join(cfg.DataDir, logFolder),
 		StartDir: filepath.Join(cfg.DataDir, "starts"),
@@ -56,20 +67,16 @@ func (a *app) compose(ctx context.Context, cfg *config.Config, session *wire.Ses
 		Mask:     maskForms,
 		Version:  buildOf().Version,
 		Warn:     a.warn,
-		Changed:  func() { c.direct.Changed() },
+		Changed:  func() { c.router.Changed() },
 		Now:      a.Now,
 	}
-	if session != nil {
+	if audience.session != nil {
 		a.share(&options, c, runtime.GOOS)
 	}
 	c.set = upstream.Open(ctx, options)
 	c.reviewed = c.approvals(a)
-	mode := commandMode
-	if session != nil {
-		mode = modeDirect
-	}
 	c.recorder = activity.Open(ctx, activity.Options{
-		Store: c.openStore, Instance: c.instance, Mode: mode, Limits: limitsOf(cfg),
+		Store: c.openStore, Instance: c.instance, Mode: c.mode, Limits: limitsOf(cfg),
 		Secrets: c.set.Secrets, SecretName: config.SecretName, Now: a.Now,
 		OnError: once(func(err error) { a.warn("record activity: " + err.Error()) }),
 	})
@@ -77,12 +84,48 @@ func (a *app) compose(ctx context.Context, cfg *config.Config, session *wire.Ses
 		Approvals: c.reviewed, Judged: func(events []policy.Event, err error) { c.judged(a, events, err) },
 		Sanitise: c.sanitise, Record: c.recorder.Add, Now: a.Now,
 	})
-	c.who = a.identity(who, c.openStore, cfg.DataDir)
-	c.direct = router.NewDirect(router.Options{
-		Gate: c.gate, Callers: c.who, Lists: lists{c.openStore}, Warn: a.warn,
-		MaxName: func() int { return c.cfg.Load().MaxToolNameLength },
-	})
+	c.who = a.identity(audience.who, c.openStore, cfg.DataDir)
+	c.search = c.newSearch(a)
+	c.router = c.newRouter(a)
 	return c
+}
+
+// newRouter returns the mode that the client of the core is shown.
+func (c *core) newRouter(a *app) *router.Router {
+	options := router.Options{
+		Mode: c.mode, Gate: c.gate, Callers: c.who, Settings: c.settings, Lists: lists{c.openStore}, Warn: a.warn,
+		Search: c.search, Pages: c.pages(a),
+	}
+	if c.mode != modeRetrieve {
+		return router.NewDirect(options)
+	}
+	options.Management = c.management(a, func() { c.router.Changed() })
+	return router.NewRetrieve(options)
+}
+
+// settings are what the configuration now says of the modes.
+func (c *core) settings() router.Settings {
+	cfg := c.cfg.Load()
+	return router.Settings{
+		MaxName:         cfg.MaxToolNameLength,
+		MaxResult:       cfg.MaxResultSizeChars,
+		Deferred:        cfg.DirectToolResponseMode == "deferred",
+		DirectTruncate:  cfg.DirectTruncate,
+		ToolsLimit:      cfg.ToolsLimit,
+		Compact:         cfg.ToolResponseMode == "compact",
+		ResponseLimit:   cfg.ToolResponseLimit,
+		LenientVariants: !cfg.StrictServerValidation,
+		Servers:         serverNames(cfg),
+		Anonymous:       !cfg.AdvertiseUpstreamServers,
+	}
+}
+
+// serverNames are the names of all servers in the order of the configuration.
+func serverNames(cfg *config.Config) (names []string) {
+	for _, s := range cfg.Servers {
+		names = append(names, s.Name)
+	}
+	return names
 }
 
 // admit leaves out what leads back to this program, and says what is wrong with
@@ -103,6 +146,7 @@ func (a *app) admit(cfg *config.Config) {
 func (c *core) close(ctx context.Context) {
 	c.set.Close(ctx)
 	c.recorder.Close()
+	_ = c.search.Close() // it was only read
 	// What could not be written is read from the servers again.
 	_ = c.openStore().Close()
 }

@@ -22,7 +22,7 @@ const checkLimit = 30 * time.Second
 // probe ends. Nothing it started is left.
 func (a *app) check(ctx context.Context, cfg *config.Config, list []standing) error {
 	// What a warning would say stands in the server's line.
-	core := a.hushed().compose(ctx, cfg, nil, holder{})
+	core := a.hushed().compose(ctx, cfg, ofCommand())
 	defer core.close(ctx)
 	out := a.newCheckPrinter(list)
 	ended := make(chan int)

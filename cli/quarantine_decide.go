@@ -40,7 +40,7 @@ func (c *quarantineApproveCmd) run(ctx context.Context, a *app) error {
 	if err != nil {
 		return err
 	}
-	core := a.hushed().compose(ctx, cfg, nil, holder{})
+	core := a.hushed().compose(ctx, cfg, ofCommand())
 	defer core.close(ctx)
 	if c.Item == "" {
 		if !c.All {
@@ -284,7 +284,7 @@ func (c *quarantineBlockCmd) run(ctx context.Context, a *app) error {
 	if ref.name == "" {
 		return misuse("mcpproxy quarantine hold "+ref.server.Name, "%s is a server: name one item of it, or hold the whole server", ref.server.Name)
 	}
-	core := a.hushed().compose(ctx, cfg, nil, holder{})
+	core := a.hushed().compose(ctx, cfg, ofCommand())
 	defer core.close(ctx)
 	all, err := core.reviewKnown(ctx, a, ref.server)
 	if err != nil {

@@ -43,7 +43,7 @@ func (c *quarantineDiffCmd) run(ctx context.Context, a *app) error {
 	if err != nil {
 		return err
 	}
-	core := a.hushed().compose(ctx, cfg, nil, holder{})
+	core := a.hushed().compose(ctx, cfg, ofCommand())
 	defer core.close(ctx)
 	items, err := c.items(ctx, a, core)
 	if err != nil {

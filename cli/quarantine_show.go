@@ -51,7 +51,7 @@ func (c *quarantineShowCmd) run(ctx context.Context, a *app) error {
 	if err != nil {
 		return err
 	}
-	core := a.hushed().compose(ctx, cfg, nil, holder{})
+	core := a.hushed().compose(ctx, cfg, ofCommand())
 	defer core.close(ctx)
 	all, err := core.review(ctx, a, ref.server)
 	if err != nil {

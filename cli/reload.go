@@ -29,6 +29,6 @@ func (a *app) apply(ctx context.Context, c *core, next *config.Config) {
 	c.recorder.SetLimits(limitsOf(next))
 	c.gate.SetRules(rules(next))
 	c.set.Apply(ctx, usable(next))
-	c.direct.Changed() // for rules alone the servers do not say so
+	c.router.Changed() // for rules alone the servers do not say so
 	a.announceConnections(ctx, c)
 }

@@ -19,7 +19,7 @@ const commandMode = "cli"
 
 // runCmd serves one client on stdin and stdout.
 type runCmd struct {
-	Mode      string `help:"show the client its tools this way: direct; retrieve_tools, code_execution and proxy are not available in this build (default: routing_mode of the configuration)" placeholder:"MODE"`
+	Mode      string `help:"show the client its tools this way: retrieve_tools or direct; code_execution and proxy are not available in this build (default: routing_mode of the configuration)" placeholder:"MODE"`
 	Profile   string `help:"offer only the servers of this profile of the configuration" placeholder:"NAME"`
 	TokenFile string `help:"act for the agent whose token FILE holds (default: the token in MCPPROXY_TOKEN, if it is set)" placeholder:"FILE"`
 }
@@ -28,11 +28,11 @@ type runCmd struct {
 func (*runCmd) Help() string {
 	return `An MCP client starts this command. The protocol is on stdin and stdout; the end of stdin ends the program and every server it started.
 
-Of the modes, only direct is available in this build. A mode asked for with --mode is served or refused; a routing_mode that is not available is served as direct, and a line on stderr says so.
+The mode decides which tools the client sees. retrieve_tools: a search, and three tools to call what it finds, so that the client's list is short and always the same. direct: every tool of every server as server__tool. Of the modes of the configuration code_execution and proxy are not available in this build: asked for with --mode they are refused, as routing_mode they are served as retrieve_tools, and a line on stderr says so.
 
 With --profile the client has the servers of that profile alone. With an agent token it is that agent: it has the servers and permissions of the token, which is checked anew at every request. Against other programs of the same user both are a guard rail, no boundary.
 
-    mcpproxy --mode direct
+    mcpproxy --mode retrieve_tools
     mcpproxy --mode direct --profile work
     claude mcp add mcpproxy -- mcpproxy --mode direct`
 }
@@ -53,22 +53,22 @@ func (c *runCmd) run(ctx context.Context, a *app) error {
 	if err != nil {
 		return err
 	}
-	c.mode(a, cfg.RoutingMode)
+	mode := c.mode(a, cfg.RoutingMode)
 	if a.IsTerminal(Stdin) {
 		a.note("waiting for an MCP client on stdin; Ctrl-D ends it")
 	}
-	return a.serveClient(ctx, cfg, who)
+	return a.serveClient(ctx, cfg, mode, who)
 }
 
 // checkMode refuses a mode that was asked for and cannot be served.
 func (c *runCmd) checkMode() error {
-	const hint = "mcpproxy --mode " + modeDirect
+	const hint = "mcpproxy --mode " + modeRetrieve
 	modes := []string{modeRetrieve, modeDirect, modeCode, modeProxy}
 	switch {
-	case c.Mode == "", c.Mode == modeDirect:
+	case c.Mode == "", available(c.Mode):
 		return nil
 	case slices.Contains(modes, c.Mode):
-		return misuse(hint, "mode %s is not available in this build, only %s is", c.Mode, modeDirect)
+		return misuse(hint, "mode %s is not available in this build, only %s and %s are", c.Mode, modeRetrieve, modeDirect)
 	}
 	if meant := nearest(c.Mode, modes); meant != "" {
 		return misuse(hint, "unknown mode %q, did you mean %q?", c.Mode, meant)
@@ -82,9 +82,21 @@ func (c *runCmd) mode(a *app, configured string) string {
 	if c.Mode != "" {
 		return c.Mode
 	}
-	if configured != modeDirect {
-		a.note("routing_mode %s is not available in this build, serving %s", configured, modeDirect)
-		a.note("hint: mcpproxy --mode %s", modeDirect)
+	mode := modeServed(configured)
+	if mode != configured {
+		a.note("routing_mode %s is not available in this build, serving %s", configured, mode)
+		a.note("hint: mcpproxy --mode %s", mode)
 	}
-	return modeDirect
+	return mode
 }
+
+// modeServed is the mode that is served for a configured one.
+func modeServed(configured string) string {
+	if available(configured) {
+		return configured
+	}
+	return modeRetrieve
+}
+
+// available reports whether a mode can be served.
+func available(mode string) bool { return mode == modeRetrieve || mode == modeDirect }

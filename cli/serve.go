@@ -33,7 +33,7 @@ const (
 )
 
 // serveClient serves the client on stdin and stdout until it leaves.
-func (a *app) serveClient(ctx context.Context, cfg *config.Config, who holder) error {
+func (a *app) serveClient(ctx context.Context, cfg *config.Config, mode string, who holder) error {
 	if cfg.NestedUnder(a.Environ) {
 		return hinted("give one of the two another --config", "recursion: this mcpproxy was started by an mcpproxy with the same configuration %s", cfg.Path)
 	}
@@ -53,7 +53,7 @@ func (a *app) serveClient(ctx context.Context, cfg *config.Config, who holder) e
 		Garbage: a.clientGarbage,
 		Greeted: func() { c.set.Load(); close(greeted) },
 	})
-	c = a.compose(ctx, cfg, conn.Session(), who)
+	c = a.compose(ctx, cfg, audience{conn.Session(), mode, who})
 	defer c.close(ctx)
 	caller, err := c.who.Caller(ctx)
 	if err != nil {
@@ -61,27 +61,30 @@ func (a *app) serveClient(ctx context.Context, cfg *config.Config, who holder) e
 	}
 	runCtx, stop := context.WithCancel(ctx)
 	var beside sync.WaitGroup
-	beside.Go(func() { c.direct.Run(runCtx, conn.Session()) })
+	beside.Go(func() { c.router.Run(runCtx, conn.Session()) })
 	beside.Go(func() { a.attend(runCtx, c, conn.Session(), greeted) })
 	beside.Go(func() { a.review(runCtx, c, greeted) })
 	beside.Go(func() { a.reload(runCtx, c) })
 	defer beside.Wait()
 	defer stop()
-	return conn.Serve(runCtx, c.direct, lifecycleServer(c, caller))
+	return conn.Serve(runCtx, c.router, lifecycleServer(c, caller))
 }
 
 // lifecycleServer answers initialize, ping and the like; all else is routed
 // before it gets there.
 func lifecycleServer(c *core, caller auth.Caller) *mcp.Server {
 	cfg := c.cfg.Load()
-	briefing := router.Briefing{Operator: cfg.Instructions, Profile: caller.Profile, Tier: c.gate.MaxTier(caller)}
+	briefing := router.Briefing{Mode: c.mode, Operator: cfg.Instructions, Profile: caller.Profile, Tier: c.gate.MaxTier(caller)}
 	if cfg.AdvertiseUpstreamServers {
 		briefing.Servers = slices.DeleteFunc(c.set.Names(), func(name string) bool { return !c.gate.Reaches(caller, name) })
+	}
+	if c.mode == modeRetrieve && cfg.DisableManagement {
+		briefing.Off = []string{"upstream_servers", "quarantine_security"}
 	}
 	return mcp.NewServer(
 		&mcp.Implementation{Name: "mcpproxy", Title: "mcpproxy", Version: buildOf().Version},
 		&mcp.ServerOptions{
-			Instructions:              router.DirectInstructions(briefing),
+			Instructions:              router.Instructions(briefing),
 			Logger:                    slog.New(slog.DiscardHandler),
 			SupportedProtocolVersions: protocolVersions(),
 			Capabilities: &mcp.ServerCapabilities{

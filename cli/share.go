@@ -78,7 +78,7 @@ func (a *app) attend(ctx context.Context, c *core, session *wire.Session, greete
 	}
 	client := session.Client()
 	row := store.Instance{
-		ID: c.instance, Kind: clientKind, PID: os.Getpid(), Build: a.self().build, Mode: modeDirect,
+		ID: c.instance, Kind: clientKind, PID: os.Getpid(), Build: a.self().build, Mode: c.mode,
 		Client: client.Name, ClientVersion: client.Version, StartedAt: a.Now(),
 	}
 	tick := time.NewTicker(presence)

@@ -62,7 +62,7 @@ func (*statusCmd) run(ctx context.Context, a *app) error {
 		return err
 	}
 	answer := statusAnswer{
-		Version: buildOf().Version, Mode: modeDirect, RoutingMode: cfg.RoutingMode,
+		Version: buildOf().Version, Mode: modeServed(cfg.RoutingMode), RoutingMode: cfg.RoutingMode,
 		Config:  configStatus{Path: cfg.Path, Exists: cfg.Exists, Warnings: append([]string{}, cfg.Warnings...)},
 		DataDir: cfg.DataDir,
 		Store:   storeOf(cfg),

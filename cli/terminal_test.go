@@ -115,7 +115,7 @@ func TestFieldsOnTerminal(t *testing.T) {
 		t.Errorf("exit code %d\n%s\nwant\n%s", got.code, head, want)
 	}
 	got = invokeWith(t, onTerminal(t, 80), "status")
-	for _, want := range []string{"routing_mode  retrieve_tools (not available in this build)\n", "KiB)\n", "servers       1 idle, 1 unavailable, 1 disabled\n"} {
+	for _, want := range []string{"KiB)\n", "servers  1 idle, 1 unavailable, 1 disabled\n"} {
 		if !strings.Contains(got.stdout, want) {
 			t.Errorf("status lacks %q:\n%s", want, got.stdout)
 		}
@@ -161,9 +161,13 @@ func TestBare(t *testing.T) {
 // TestConfiguredMode checks that a default mode that cannot be served is
 // replaced and told.
 func TestConfiguredMode(t *testing.T) {
-	const told = "mcpproxy: routing_mode retrieve_tools is not available in this build, serving direct\n" +
-		"mcpproxy: hint: mcpproxy --mode direct\n"
-	if got := invokeWith(t, nil); !strings.Contains(got.stderr, told) {
+	const told = "mcpproxy: routing_mode proxy is not available in this build, serving retrieve_tools\n" +
+		"mcpproxy: hint: mcpproxy --mode retrieve_tools\n"
+	proxy := func(env *Env) { env.Environ = []string{"MCPPROXY_ROUTING_MODE=proxy"} }
+	if got := invokeWith(t, proxy); !strings.Contains(got.stderr, told) {
+		t.Errorf("stderr %q", got.stderr)
+	}
+	if got := invokeWith(t, nil); strings.Contains(got.stderr, "routing_mode") {
 		t.Errorf("stderr %q", got.stderr)
 	}
 	if got := invokeWith(t, nil, "--mode", "direct"); strings.Contains(got.stderr, "routing_mode") {

@@ -72,7 +72,7 @@ func (c *toolsListCmd) run(ctx context.Context, a *app) error {
 		a.note("hint: mcpproxy add NAME -- COMMAND ARG...")
 		return nil
 	}
-	core := a.compose(ctx, cfg, nil, holder{})
+	core := a.compose(ctx, cfg, ofCommand())
 	defer core.close(ctx)
 	failed, err := core.introduce(ctx)
 	if err != nil {
@@ -90,7 +90,7 @@ func (c *toolsListCmd) runFor(ctx context.Context, a *app, cfg *config.Config) e
 	if err != nil {
 		return err
 	}
-	core := a.hushed().compose(ctx, cfg, nil, holder{})
+	core := a.hushed().compose(ctx, cfg, ofCommand())
 	defer core.close(ctx)
 	if err := core.forbids(server); err != nil {
 		return err

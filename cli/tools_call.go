@@ -45,7 +45,7 @@ func (c *toolsCallCmd) run(ctx context.Context, a *app) error {
 	if err != nil {
 		return err
 	}
-	core := a.hushed().compose(ctx, cfg, nil, holder{})
+	core := a.hushed().compose(ctx, cfg, ofCommand())
 	defer core.close(ctx)
 	item, err := core.find(ctx, at, true)
 	if err != nil {

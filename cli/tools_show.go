@@ -39,7 +39,7 @@ func (c *toolsShowCmd) run(ctx context.Context, a *app) error {
 	if err != nil {
 		return err
 	}
-	core := a.hushed().compose(ctx, cfg, nil, holder{})
+	core := a.hushed().compose(ctx, cfg, ofCommand())
 	defer core.close(ctx)
 	item, err := core.find(ctx, at, false)
 	if err != nil {

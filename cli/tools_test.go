@@ -300,7 +300,7 @@ func TestProbeLimit(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	core := a.hushed().compose(t.Context(), cfg, nil, holder{})
+	core := a.hushed().compose(t.Context(), cfg, ofCommand())
 	defer core.close(t.Context())
 	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 	defer cancel()

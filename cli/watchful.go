@@ -110,7 +110,7 @@ func (a *app) review(ctx context.Context, c *core, greeted <-chan struct{}) {
 		case <-ctx.Done():
 			return
 		}
-		c.direct.Recheck(ctx)
+		c.router.Recheck(ctx)
 		version, err := c.openStore().DataVersion(ctx)
 		if err != nil || version == last {
 			continue
@@ -118,7 +118,7 @@ func (a *app) review(ctx context.Context, c *core, greeted <-chan struct{}) {
 		last = version
 		// What cannot be read is read at the next tick at which there is something.
 		if changed, _ := c.reviewed.Refresh(ctx); changed {
-			c.direct.Changed()
+			c.router.Changed()
 		}
 	}
 }

@@ -114,6 +114,7 @@ type hints struct {
 	tier       Tier
 	annotated  bool // tier comes from a hint
 	repeatable bool
+	openWorld  bool
 }
 
 // New returns the item of a definition.
@@ -180,6 +181,10 @@ func (it *Item) Tier(unannotated Tier) Tier {
 // whether the first call was carried out.
 func (it *Item) Repeatable() bool { return it.effects().repeatable }
 
+// OpenWorld reports whether a tool may reach out to what its server does not
+// control; one that says nothing may.
+func (it *Item) OpenWorld() bool { return it.effects().openWorld }
+
 func (it *Item) effects() hints {
 	if it.hints != nil {
 		return *it.hints
@@ -190,7 +195,7 @@ func (it *Item) effects() hints {
 func (it *Item) readHints() hints {
 	annotations := it.Annotations()
 	says := func(hint, value string) bool { return string(wire.Member(annotations, hint)) == value }
-	h := hints{annotated: true}
+	h := hints{annotated: true, openWorld: !says("openWorldHint", "false")}
 	h.repeatable = says("idempotentHint", "true") || says("readOnlyHint", "true") && !says("destructiveHint", "true")
 	switch {
 	case says("destructiveHint", "true"):

@@ -15,6 +15,9 @@ type Server struct {
 	// Unread are the kinds of which no list was ever read, though others were:
 	// that they have no items says nothing.
 	Unread []Kind
+	// About is what it says of itself: title, description, instructions. It is text
+	// of a stranger.
+	About string
 	// Completions tells whether it announced the completions capability.
 	Completions bool
 	// Resources tells whether it announced the resources capability, and with

@@ -17,7 +17,7 @@ func (g *Gate) record(u *Use, began time.Time, result json.RawMessage, failure *
 	}
 	r := activity.Record{
 		Time: began, Kind: activity.Call, Status: activity.Success, Server: u.Item.Server, Tool: u.Item.Name, Mode: u.Mode,
-		Caller: string(u.Caller.Kind), Token: u.Caller.Token, RequestID: string(u.ID),
+		Caller: string(u.Caller.Kind), Token: u.Caller.Token, RequestID: string(u.ID), Variant: u.Variant, Intent: u.Intent,
 		Duration: g.options.Now().Sub(began), Request: wire.Member(u.Params, "arguments"), Response: result,
 	}
 	if u.Session != nil {
@@ -66,6 +66,12 @@ func (g *Gate) outputCheck(tool *catalog.Item, result json.RawMessage) func() []
 		}
 		return notes
 	}
+}
+
+// Rejected records a use that could not be tried, because it was asked for
+// wrongly.
+func (g *Gate) Rejected(u Use, why string) {
+	g.record(&u, g.options.Now(), nil, wire.Errorf(wire.CodeInvalidParams, "%s", why))
 }
 
 // Refused records a use that was not let through, be it that there is nothing of

@@ -21,10 +21,12 @@ type Use struct {
 	// Validate has the arguments of a tool checked against its schema first. One
 	// that cannot be used lets everything pass.
 	Validate bool
-	// Mode is the mode by which it came, ID the client's request id; both are
-	// only recorded.
-	Mode string
-	ID   json.RawMessage
+	// Mode is the mode by which it came, ID the client's request id, Variant the
+	// tier of the tool that it came through and Intent what the client says that it
+	// is for; all are only recorded.
+	Mode            string
+	ID              json.RawMessage
+	Variant, Intent string
 }
 
 // Do lets a permitted use through to the server. A refusal has CodeRefused and

@@ -48,6 +48,8 @@ type property struct {
 	Values      *property `json:"additionalProperties,omitempty"`
 	Minimum     *int      `json:"minimum,omitempty"`
 	Maximum     *int      `json:"maximum,omitempty"`
+	MinItems    int       `json:"minItems,omitempty"`
+	MaxItems    int       `json:"maxItems,omitempty"`
 	Default     any       `json:"default,omitempty"`
 }
 

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -94,6 +95,56 @@ func (a arguments) integer(name string, low, high, missing int) (int, error) {
 		return 0, badArgument("argument %q must be a whole number from %d to %d", name, low, high)
 	}
 	return n, nil
+}
+
+// clamped is a whole number that is brought into a range, or what stands for a
+// missing one.
+func (a arguments) clamped(name string, low, high, missing int) (int, error) {
+	if !a.has(name) {
+		return missing, nil
+	}
+	n, err := strconv.ParseFloat(string(bytes.TrimSpace(a[name])), 64)
+	if math.IsInf(n, 0) {
+		err = nil // a number, if a large one
+	}
+	if err != nil || n != math.Trunc(n) {
+		return 0, badArgument("argument %q must be a whole number from %d to %d", name, low, high)
+	}
+	return int(max(float64(low), min(float64(high), n))), nil
+}
+
+// texts is a list of texts, none where it is missing. One text alone is a list of
+// it.
+func (a arguments) texts(name string) (list []string, err error) {
+	if !a.has(name) {
+		return nil, nil
+	}
+	raw := bytes.TrimSpace(a[name])
+	if text, ok := wire.String(raw); ok {
+		return []string{text}, nil
+	}
+	if raw[0] != '[' {
+		return nil, badArgument("argument %q must be a list of strings", name)
+	}
+	for element := range wire.Elements(raw) {
+		text, ok := wire.String(element)
+		if !ok {
+			return nil, badArgument("argument %q must be a list of strings", name)
+		}
+		list = append(list, text)
+	}
+	return list, nil
+}
+
+// flag is true or false, false where it is missing.
+func (a arguments) flag(name string) (bool, error) {
+	switch raw := string(bytes.TrimSpace(a[name])); {
+	case !a.has(name), raw == "false":
+		return false, nil
+	case raw == "true":
+		return true, nil
+	}
+	return false, badArgument("argument %q must be true or false", name)
 }
 
 // meant is the words that suggest what was meant, or nothing.

@@ -53,9 +53,9 @@ func (s *shown) differs(kind catalog.Kind, body func() []byte) bool {
 }
 
 // Changed tells the router that the catalog has changed. It never blocks.
-func (d *Direct) Changed() {
-	d.shown.changes.Add(1)
-	d.shown.look()
+func (r *Router) Changed() {
+	r.shown.changes.Add(1)
+	r.shown.look()
 }
 
 // look makes Run compare what the client knows with what there is.
@@ -68,14 +68,14 @@ func (s *shown) look() {
 
 // Run sends list_changed notifications to the session, at most every 250 ms and
 // only for lists that differ from what the client was shown, until ctx ends.
-func (d *Direct) Run(ctx context.Context, s *wire.Session) {
+func (r *Router) Run(ctx context.Context, s *wire.Session) {
 	for {
 		select {
-		case <-d.shown.nudge:
+		case <-r.shown.nudge:
 		case <-ctx.Done():
 			return
 		}
-		d.announce(ctx, s)
+		r.announce(ctx, s)
 		select {
 		case <-time.After(changeGap):
 		case <-ctx.Done():
@@ -84,20 +84,20 @@ func (d *Direct) Run(ctx context.Context, s *wire.Session) {
 	}
 }
 
-func (d *Direct) announce(ctx context.Context, s *wire.Session) {
-	if d.warm.Load() {
+func (r *Router) announce(ctx context.Context, s *wire.Session) {
+	if r.warm.Load() {
 		// Calls go by what was judged last, also those of a client that lists
 		// nothing.
-		d.options.Gate.Catalog(ctx)
+		r.options.Gate.Catalog(ctx)
 	}
-	d.Recheck(ctx)
-	a, refusal := d.asker(ctx, s)
+	r.Recheck(ctx)
+	a, refusal := r.asker(ctx, s)
 	if refusal != nil {
 		return // the client hears why when it asks for something
 	}
 	told := map[string]bool{}
 	for _, kind := range catalog.Kinds() {
-		differs := d.shown.differs(kind, func() []byte { return d.render(ctx, a, kind) })
+		differs := r.shown.differs(kind, func() []byte { return r.render(ctx, a, kind) })
 		if method := kind.ChangedMethod(); differs && !told[method] {
 			told[method] = true
 			s.Notify(method, nil)

@@ -271,7 +271,7 @@ func TestListsAreKept(t *testing.T) {
 }
 
 // announcing runs a router in a bubble and returns its client and what ends it.
-func announcing(t *testing.T, d *Direct) (*wire.Session, *client) {
+func announcing(t *testing.T, d *Router) (*wire.Session, *client) {
 	t.Helper()
 	c := &client{}
 	s := wire.NewSession("test", c)
@@ -363,7 +363,7 @@ func TestInstructions(t *testing.T) {
 		"long names":    {Briefing{Operator: "be kind", Servers: slices.Repeat([]string{long}, 40), Profile: long}, []string{"be kind"}},
 		"limited":       {Briefing{Servers: []string{"a"}, Profile: "p", Tier: catalog.Write}, []string{"\nProfile: p\nServers: a\nOnly tools that read or write"}},
 	} {
-		got := DirectInstructions(c.briefing)
+		got := Instructions(c.briefing)
 		if len(got) > maxInstructions {
 			t.Errorf("%s: %d bytes", name, len(got))
 		}

@@ -134,7 +134,7 @@ func offer(name string, items ...[2]string) *catalog.Server {
 }
 
 // direct is a router in front of servers, with rules for all of them.
-func direct(t *testing.T, u *upstreams, servers ...*catalog.Server) *Direct {
+func direct(t *testing.T, u *upstreams, servers ...*catalog.Server) *Router {
 	t.Helper()
 	u.set(servers...)
 	rules := policy.Rules{Servers: map[string]policy.Rule{}}

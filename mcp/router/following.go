@@ -51,37 +51,37 @@ func (f *following) copy() map[followed]*wire.Session {
 // Recheck ends the subscriptions to what the client may not read any more: its
 // token may have ended, a profile shrunk, a resource been blocked. It costs
 // nothing where there are none.
-func (d *Direct) Recheck(ctx context.Context) {
-	all := d.following.copy()
+func (r *Router) Recheck(ctx context.Context) {
+	all := r.following.copy()
 	if len(all) == 0 {
 		return
 	}
-	caller, err := d.options.Callers.Caller(ctx)
+	caller, err := r.options.Callers.Caller(ctx)
 	if ctx.Err() != nil {
 		return
 	}
-	snapshot := d.options.Gate.Catalog(ctx)
+	snapshot := r.options.Gate.Catalog(ctx)
 	for f, session := range all {
-		if err == nil && d.mayFollow(snapshot, caller, f) {
+		if err == nil && r.mayFollow(snapshot, caller, f) {
 			continue
 		}
 		limited, cancel := context.WithTimeout(ctx, releaseMost)
-		d.options.Gate.Release(limited, policy.Use{Caller: caller, Session: session, Item: unlisted(f.server, f.uri), Method: "resources/unsubscribe", Params: uriParams(f.uri)})
+		r.options.Gate.Release(limited, policy.Use{Caller: caller, Session: session, Item: unlisted(f.server, f.uri), Method: "resources/unsubscribe", Params: uriParams(f.uri)})
 		cancel()
-		d.following.note("resources/unsubscribe", asker{}, f.server, f.uri)
+		r.following.note("resources/unsubscribe", asker{}, f.server, f.uri)
 	}
 }
 
 // mayFollow reports whether the caller may read the resource as it is offered
 // now.
-func (d *Direct) mayFollow(snapshot *catalog.Snapshot, caller auth.Caller, f followed) bool {
+func (r *Router) mayFollow(snapshot *catalog.Snapshot, caller auth.Caller, f followed) bool {
 	item := unlisted(f.server, f.uri)
 	if server := snapshot.Server(f.server); server != nil {
-		if listed := d.searchListed([]*catalog.Server{server}, f.uri); len(listed) > 0 {
+		if listed := r.searchListed([]*catalog.Server{server}, f.uri); len(listed) > 0 {
 			item = listed[0]
 		}
 	}
-	return d.options.Gate.May(caller, item)
+	return r.options.Gate.May(caller, item)
 }
 
 func uriParams(uri string) []byte {

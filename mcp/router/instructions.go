@@ -16,18 +16,26 @@ const (
 
 // Briefing is what a client is told of its situation.
 type Briefing struct {
+	Mode     string       // "retrieve_tools"; every other is direct mode
 	Operator string       // the operator's own text
 	Servers  []string     // those within reach; none are named where this is nil
 	Profile  string       // the profile in effect, "" for none
 	Tier     catalog.Tier // the highest that may be used
+	Off      []string     // tools of the mode that are switched off
 }
 
-// DirectInstructions is what a client of direct mode is told in initialize:
-// what this is, the operator's own text, and what is within reach. It has at most
-// 1,500 bytes; a longer operator's text is cut.
-func DirectInstructions(b Briefing) string {
-	text := "mcpproxy gives you the tools, prompts and resources of several MCP servers in one place. " +
-		"Tools and prompts are named server__name; call them by these names as they are listed."
+// Instructions is what a client is told in initialize: what this is, how tools
+// are reached in its mode, the operator's own text, and what is within reach. It
+// has at most 1,500 bytes; a longer operator's text is cut.
+func Instructions(b Briefing) string {
+	text := "mcpproxy gives you the tools, prompts and resources of several MCP servers in one place. "
+	if b.Mode == retrieveName {
+		text += "Find tools with retrieve_tools (product or domain, verb and object, one need per search), then call them by their name \"server:tool\" " +
+			"with the tool that call_with names: call_tool_read, call_tool_write or call_tool_destructive. " +
+			"Never guess a tool's name. describe_tool gives the schema of a compact entry, read_cache the rest of a result that was cut."
+	} else {
+		text += "Tools and prompts are named server__name; call them by these names as they are listed."
+	}
 	reach := b.reach()
 	if b.Operator != "" {
 		room := maxInstructions - len(text) - len(reach) - 2
@@ -53,6 +61,9 @@ func (b Briefing) reach() string {
 		lines = append(lines, "Only tools that read can be called.")
 	case catalog.Write:
 		lines = append(lines, "Only tools that read or write can be called, none that may destroy something.")
+	}
+	if len(b.Off) > 0 {
+		lines = append(lines, "Switched off: "+strings.Join(b.Off, ", "))
 	}
 	return strings.Join(lines, "\n")
 }

@@ -218,7 +218,7 @@ func (m *Management) Call(ctx context.Context, s *wire.Session, name string, arg
 	if b == nil {
 		return nil, nil, false
 	}
-	result, failure = b.Call(ctx, asker{s, caller, wire.RequestID(ctx)}, args)
+	result, failure = b.Call(ctx, asker{Session: s, caller: caller, id: wire.RequestID(ctx)}, args)
 	return result, failure, true
 }
 

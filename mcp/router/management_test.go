@@ -127,7 +127,7 @@ func (m *managed) ask(t *testing.T, caller auth.Caller, tool, args string) (text
 	}
 	s := session()
 	s.SetClient(wire.ClientInfo{Name: "ide\u200b"})
-	result, failure := b.Call(t.Context(), asker{s, caller, json.RawMessage("7")}, json.RawMessage(args))
+	result, failure := b.Call(t.Context(), asker{Session: s, caller: caller, id: json.RawMessage("7")}, json.RawMessage(args))
 	if failure != nil {
 		t.Fatal(failure)
 	}
@@ -532,7 +532,7 @@ func FuzzManagement(f *testing.F) {
 		m.profiles = []string{"work"}
 		for _, b := range m.Builtins() {
 			for _, caller := range []auth.Caller{auth.Local(), agent("notes"), {Kind: auth.Anonymous, All: true}} {
-				result, failure := b.Call(t.Context(), asker{session(), caller, nil}, json.RawMessage(args))
+				result, failure := b.Call(t.Context(), asker{Session: session(), caller: caller}, json.RawMessage(args))
 				if failure != nil || !json.Valid(result) || wire.Member(result, "content") == nil {
 					t.Fatalf("%s, %v", result, failure)
 				}

@@ -57,20 +57,44 @@ func states() []string {
 	return []string{"approved", "pending", "changed", "blocked", "disabled", "held-server", "disabled-server", "unknown"}
 }
 
-// things are what is used: a name of the column, and how it is listed and used.
-type thing struct{ column, list, use, params string }
+// thing is what is used: the column of the table, the requests whose answers have
+// to name it, all or none, and those that use it, which have to end alike.
+type thing struct {
+	column, name string
+	lists, uses  []step
+}
 
-func things(name string) []thing {
-	tool := func(column, own string) thing {
-		return thing{column, "tools/list", "tools/call", fmt.Sprintf(`{"name":"s__%s%s"}`, own, name)}
+// step is a request.
+type step struct{ method, params string }
+
+// things are what is tried in a mode; suffix is put behind all names.
+func things(mode, suffix string) []thing {
+	tool := func(column, own string, tier catalog.Tier) thing {
+		if mode == "direct" {
+			name := "s__" + own + suffix
+			return thing{column, name, []step{{"tools/list", ""}}, []step{{"tools/call", fmt.Sprintf(`{"name":%q}`, name)}}}
+		}
+		call := func(tool, args string) step {
+			return step{"tools/call", fmt.Sprintf(`{"name":%q,"arguments":%s}`, tool, args)}
+		}
+		name := "s:" + own + suffix
+		t := thing{column, name, []step{
+			call("retrieve_tools", fmt.Sprintf(`{"query":%q,"limit":100}`, name)),
+			call("retrieve_tools", `{"query":"second first","limit":100}`),
+			call("describe_tool", fmt.Sprintf(`{"tool_ids":[%q]}`, name)),
+		}, nil}
+		for _, variant := range variants()[tier:] {
+			t.uses = append(t.uses, call(variantName(variant), fmt.Sprintf(`{"name":%q}`, name)), call(variantName(variant), fmt.Sprintf(`{"name":"s__%s"}`, own+suffix)))
+		}
+		return t
 	}
 	return []thing{
-		tool("read", "r"), tool("write", "w"), tool("destructive", "d"), tool("no-hint", "n"),
-		{"prompt", "prompts/list", "prompts/get", fmt.Sprintf(`{"name":"s__p%s"}`, name)},
-		{"completion", "", "completion/complete", fmt.Sprintf(`{"ref":{"type":"ref/prompt","name":"s__p%s"}}`, name)},
-		{"resource", "resources/list", "resources/read", fmt.Sprintf(`{"uri":"x:1%s"}`, name)},
-		{"subscription", "", "resources/subscribe", fmt.Sprintf(`{"uri":"x:1%s"}`, name)},
-		{"template", "resources/templates/list", "resources/read", fmt.Sprintf(`{"uri":"y:1%s"}`, name)},
+		tool("read", "r", catalog.Read), tool("write", "w", catalog.Write), tool("destructive", "d", catalog.Destructive), tool("no-hint", "n", catalog.Destructive),
+		{"prompt", "s__p" + suffix, []step{{"prompts/list", ""}}, []step{{"prompts/get", fmt.Sprintf(`{"name":"s__p%s"}`, suffix)}}},
+		{"completion", "", nil, []step{{"completion/complete", fmt.Sprintf(`{"ref":{"type":"ref/prompt","name":"s__p%s"}}`, suffix)}}},
+		{"resource", "x:1" + suffix, []step{{"resources/list", ""}}, []step{{"resources/read", fmt.Sprintf(`{"uri":"x:1%s"}`, suffix)}}},
+		{"subscription", "", nil, []step{{"resources/subscribe", fmt.Sprintf(`{"uri":"x:1%s"}`, suffix)}}},
+		{"template", "y:{a}", []step{{"resources/templates/list", ""}}, []step{{"resources/read", fmt.Sprintf(`{"uri":"y:1%s"}`, suffix)}}},
 	}
 }
 
@@ -159,25 +183,31 @@ func gateIn(t *testing.T, state string) (*policy.Gate, *upstreams) {
 func TestMatrix(t *testing.T) {
 	var table strings.Builder
 	table.WriteString("# l listed, u usable, e refused with an explanation, - as if it did not exist\n")
-	fmt.Fprintf(&table, "%-9s %-22s %-16s", "mode", "caller", "state")
-	for _, thing := range things("") {
+	fmt.Fprintf(&table, "%-14s %-22s %-16s", "mode", "caller", "state")
+	for _, thing := range things("direct", "") {
 		fmt.Fprintf(&table, " %-12s", thing.column)
 	}
 	table.WriteString("\n")
 	names, byName := callers()
-	for _, state := range states() {
-		gate, u := gateIn(t, state)
-		suffix := ""
-		if state == "unknown" {
-			suffix = "zz"
-		}
-		for _, name := range names {
-			d := NewDirect(Options{Gate: gate, Callers: byName[name], Warn: func(string) {}})
-			fmt.Fprintf(&table, "%-9s %-22s %-16s", "direct", name, state)
-			for _, thing := range things(suffix) {
-				fmt.Fprintf(&table, " %-12s", tried(t, d, u, thing))
+	for _, mode := range []string{"direct", "retrieve_tools"} {
+		for _, state := range states() {
+			gate, u := gateIn(t, state)
+			search := NewSearch(SearchOptions{Gate: gate, Settings: func() Settings { return Settings{} }})
+			suffix := ""
+			if state == "unknown" {
+				suffix = "zz"
 			}
-			table.WriteString("\n")
+			for _, name := range names {
+				r := modes(Options{Mode: mode, Gate: gate, Callers: byName[name], Warn: func(string) {}, Search: search})
+				fmt.Fprintf(&table, "%-14s %-22s %-16s", mode, name, state)
+				for _, thing := range things(mode, suffix) {
+					fmt.Fprintf(&table, " %-12s", tried(t, r, u, thing))
+				}
+				table.WriteString("\n")
+			}
+			if err := search.Close(); err != nil {
+				t.Error(err)
+			}
 		}
 	}
 	got := strings.ReplaceAll(table.String(), " \n", "\n")
@@ -202,41 +232,68 @@ func TestMatrix(t *testing.T) {
 	}
 }
 
+// modes returns the router of a mode.
+func modes(o Options) *Router {
+	if o.Mode == "direct" {
+		return NewDirect(o)
+	}
+	return NewRetrieve(o)
+}
+
 // tried is the cell of a thing.
-func tried(t *testing.T, d *Direct, u *upstreams, thing thing) (cell string) {
+func tried(t *testing.T, r *Router, u *upstreams, thing thing) (cell string) {
 	t.Helper()
-	if thing.list != "" {
-		list, e := d.Handle(t.Context(), session(), thing.list, nil)
+	for i, list := range thing.lists {
+		answer, e := r.Handle(t.Context(), session(), list.method, json.RawMessage(list.params))
 		if e != nil {
-			t.Fatalf("%s: %v", thing.list, e)
+			t.Fatalf("%s: %v", list.method, e)
 		}
-		var name string
-		for _, path := range [][]string{{"name"}, {"uri"}} {
-			if s, ok := wire.String(wire.Member(json.RawMessage(thing.params), path...)); ok {
-				name = s
-			}
-		}
-		if thing.column == "template" {
-			name = "y:{a}"
-		}
-		if strings.Contains(string(list), fmt.Sprintf(`"name":%q`, name)) {
+		found := strings.Contains(firstText(answer), fmt.Sprintf(`"name":%q`, thing.name))
+		switch {
+		case found && i == 0:
 			cell = "l"
+		case found != (cell == "l"):
+			t.Errorf("%s is in %s: %t, in the first list: %t", thing.name, list.params, found, cell == "l")
 		}
 	}
-	before := u.count()
-	result, e := d.Handle(t.Context(), session(), thing.use, json.RawMessage(thing.params))
-	reached := u.count() > before
-	missing := e != nil && strings.HasSuffix(e.Message, "not found, or access denied")
-	switch {
-	case reached && e == nil:
-		return cell + "u"
-	case reached:
-		t.Errorf("%s %s reached the server and failed: %v", thing.use, thing.params, e)
-	case missing:
-		return cell + "-"
-	case e != nil, string(wire.Member(result, "isError")) == "true":
-		return cell + "e"
+	end := ""
+	for i, use := range thing.uses {
+		got := used(t, r, u, use)
+		if i > 0 && got != end {
+			t.Errorf("%s %s ends with %s, another way with %s", use.method, use.params, got, end)
+		}
+		end = got
 	}
-	t.Errorf("%s %s: %s %v", thing.use, thing.params, result, e)
-	return cell + "?"
+	return cell + end
+}
+
+// firstText is the text of a result, or all of what is none.
+func firstText(result json.RawMessage) string {
+	for block := range wire.Elements(wire.Member(result, "content")) {
+		text, _ := wire.String(wire.Member(block, "text"))
+		return text
+	}
+	return string(result)
+}
+
+// used is how a use ends.
+func used(t *testing.T, r *Router, u *upstreams, use step) string {
+	t.Helper()
+	before := u.count()
+	result, e := r.Handle(t.Context(), session(), use.method, json.RawMessage(use.params))
+	reached := u.count() > before
+	const missing = "not found, or access denied"
+	failed := string(wire.Member(result, "isError")) == "true"
+	switch {
+	case reached && e == nil && !failed:
+		return "u"
+	case reached:
+		t.Errorf("%s %s reached the server and failed: %v", use.method, use.params, e)
+	case e != nil && strings.HasSuffix(e.Message, missing), failed && strings.Contains(firstText(result), missing):
+		return "-"
+	case e != nil, failed:
+		return "e"
+	}
+	t.Errorf("%s %s: %s %v", use.method, use.params, result, e)
+	return "?"
 }

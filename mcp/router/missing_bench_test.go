@@ -15,7 +15,7 @@ import (
 
 // hiding is a router of an agent that may use one of two servers with so many
 // items each.
-func hiding(items int) *Direct {
+func hiding(items int) *Router {
 	u := &upstreams{}
 	var servers []*catalog.Server
 	for _, name := range []string{"mine", "hers"} {

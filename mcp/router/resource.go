@@ -23,21 +23,21 @@ const serverMark = "|"
 
 // resource answers the requests that name a resource: read, subscribe,
 // unsubscribe.
-func (d *Direct) resource(ctx context.Context, a asker, method string, params json.RawMessage) (json.RawMessage, *wire.Error) {
+func (r *Router) resource(ctx context.Context, a asker, method string, params json.RawMessage) (json.RawMessage, *wire.Error) {
 	uri, ok := wire.String(wire.Member(params, "uri"))
 	if !ok || uri == "" {
 		return nil, wire.Errorf(wire.CodeInvalidParams, "%s: parameter \"uri\" is missing or no text", method)
 	}
-	item, plain, refusal := d.locate(ctx, a, uri)
+	item, plain, refusal := r.locate(ctx, a, uri)
 	if refusal != nil {
 		return nil, refusal
 	}
 	if plain != uri {
 		params = wire.SetMember(params, wire.Quote(plain), "uri")
 	}
-	result, failure := d.options.Gate.Do(ctx, a.use(item, method, params))
+	result, failure := r.options.Gate.Do(ctx, a.use(item, method, params))
 	if failure == nil {
-		d.following.note(method, a, item.Server, plain)
+		r.following.note(method, a, item.Server, plain)
 	}
 	return result, failure
 }
@@ -47,19 +47,19 @@ func (d *Direct) resource(ctx context.Context, a asker, method string, params js
 // that list the URI; those with a template that gives it; the only server that
 // has resources at all, or that lists others of the same scheme, since URIs
 // also come in results without being listed.
-func (d *Direct) locate(ctx context.Context, a asker, uri string) (*catalog.Item, string, *wire.Error) {
-	found, plain := d.search(ctx, a.caller, uri)
+func (r *Router) locate(ctx context.Context, a asker, uri string) (*catalog.Item, string, *wire.Error) {
+	found, plain := r.search(ctx, a.caller, uri)
 	if len(found) == 0 {
-		d.options.Gate.Settle(ctx)
-		found, plain = d.search(ctx, a.caller, uri)
+		r.options.Gate.Settle(ctx)
+		found, plain = r.search(ctx, a.caller, uri)
 	}
 	// What may not be used is not looked for elsewhere.
-	usable := slices.DeleteFunc(slices.Clone(found), func(it *catalog.Item) bool { return !d.options.Gate.May(a.caller, it) })
+	usable := slices.DeleteFunc(slices.Clone(found), func(it *catalog.Item) bool { return !r.options.Gate.May(a.caller, it) })
 	switch len(usable) {
 	case 1:
 		return usable[0], plain, nil
 	case 0:
-		return nil, "", d.notFound(a, uri, found)
+		return nil, "", r.notFound(a, uri, found)
 	}
 	var servers []string
 	for _, it := range usable {
@@ -71,54 +71,54 @@ func (d *Direct) locate(ctx context.Context, a asker, uri string) (*catalog.Item
 
 // notFound is the answer for a URI that is nobody's, or that may not be used, and
 // records it.
-func (d *Direct) notFound(a asker, uri string, refused []*catalog.Item) *wire.Error {
+func (r *Router) notFound(a asker, uri string, refused []*catalog.Item) *wire.Error {
 	missing := wire.Errorf(wire.CodeNotFound, "resource '%s' not found, or access denied", uri)
 	missing.Data = append(append(json.RawMessage(`{"uri":`), wire.Quote(uri)...), '}')
 	item, answer := unlisted("", uri), missing
 	if len(refused) > 0 {
 		item = refused[0]
-		if why := d.options.Gate.Refusal(a.caller, item); why != nil && d.options.Gate.Explained(a.caller) {
+		if why := r.options.Gate.Refusal(a.caller, item); why != nil && r.options.Gate.Explained(a.caller) {
 			answer = why
 		}
 	}
-	d.options.Gate.Refused(a.use(item, catalog.Resource.UseMethod(), nil), answer)
+	r.options.Gate.Refused(a.use(item, catalog.Resource.UseMethod(), nil), answer)
 	return answer
 }
 
-func (d *Direct) search(ctx context.Context, caller auth.Caller, uri string) (found []*catalog.Item, plain string) {
+func (r *Router) search(ctx context.Context, caller auth.Caller, uri string) (found []*catalog.Item, plain string) {
 	var servers []*catalog.Server
-	for _, server := range d.options.Gate.Catalog(ctx).Servers() {
-		if d.options.Gate.May(caller, unlisted(server.Name, "")) {
+	for _, server := range r.options.Gate.Catalog(ctx).Servers() {
+		if r.options.Gate.May(caller, unlisted(server.Name, "")) {
 			servers = append(servers, server)
 		}
 	}
 	if name, rest, marked := strings.Cut(uri, serverMark); marked {
 		if i := slices.IndexFunc(servers, func(s *catalog.Server) bool { return s.Name == name }); i >= 0 {
 			servers, uri = servers[i:i+1], rest
-			if len(d.searchListed(servers, uri)) == 0 {
+			if len(r.searchListed(servers, uri)) == 0 {
 				return []*catalog.Item{unlisted(name, uri)}, uri
 			}
 		}
 	}
-	if found = d.searchListed(servers, uri); len(found) > 0 {
+	if found = r.searchListed(servers, uri); len(found) > 0 {
 		return found, uri
 	}
 	return searchUnlisted(servers, uri), uri
 }
 
 // searchListed returns at most one item per server.
-func (d *Direct) searchListed(servers []*catalog.Server, uri string) []*catalog.Item {
+func (r *Router) searchListed(servers []*catalog.Server, uri string) []*catalog.Item {
 	var exact, spelled, byTemplate []*catalog.Item
 	for _, server := range servers {
 		same := func(it *catalog.Item) bool { return it.Name == uri }
-		otherwise := func(it *catalog.Item) bool { return d.uris.same(it.Name, uri) }
+		otherwise := func(it *catalog.Item) bool { return r.uris.same(it.Name, uri) }
 		if i := slices.IndexFunc(server.Resources, same); i >= 0 {
 			exact = append(exact, server.Resources[i])
 		} else if i := slices.IndexFunc(server.Templates, same); i >= 0 {
 			exact = append(exact, server.Templates[i])
 		} else if i := slices.IndexFunc(server.Resources, otherwise); i >= 0 {
 			spelled = append(spelled, server.Resources[i])
-		} else if i := slices.IndexFunc(server.Templates, func(it *catalog.Item) bool { return d.uris.match(it.Name, uri) }); i >= 0 {
+		} else if i := slices.IndexFunc(server.Templates, func(it *catalog.Item) bool { return r.uris.match(it.Name, uri) }); i >= 0 {
 			byTemplate = append(byTemplate, server.Templates[i])
 		}
 	}

@@ -270,8 +270,7 @@ func (s *server) publish(ctx context.Context, h *hello, lists map[catalog.Kind]l
 		next.Unread = catalog.Kinds()
 	}
 	next.Unread = slices.DeleteFunc(slices.Clone(next.Unread), func(kind catalog.Kind) bool { _, fresh := lists[kind]; return fresh })
-	next.Completions = h.offers("completions")
-	next.HasResources = h.offers("resources")
+	h.describe(next)
 	for _, kind := range catalog.Kinds() {
 		items := s.catalog.Items(kind)
 		if l, fresh := lists[kind]; fresh {
@@ -372,11 +371,10 @@ func (s *server) restore(row store.Server) {
 	if row.ListedAt.IsZero() || s.known {
 		return
 	}
-	h := &hello{capabilities: row.Capabilities}
+	h := &hello{capabilities: row.Capabilities, serverInfo: row.ServerInfo, instructions: row.Instructions}
 	next := blankCatalog(*s.spec())
 	next.Known, next.Unread = true, catalog.Kinds() // until its items are restored
-	next.Completions = h.offers("completions")
-	next.HasResources = h.offers("resources")
+	h.describe(next)
 	s.catalog, s.known, s.stale = next, true, !exact
 	s.from, s.generation = row.Key, row.Generation
 }

@@ -114,13 +114,13 @@ func (s *server) follows(row store.Server) bool {
 	if running || row.ListedAt.IsZero() || row.Generation <= s.generation || row.Audience != s.audience() && !s.stale && s.known {
 		return false
 	}
-	h := &hello{capabilities: row.Capabilities}
+	h := &hello{capabilities: row.Capabilities, serverInfo: row.ServerInfo, instructions: row.Instructions}
 	next := *s.catalog
 	if !s.known {
 		next.Unread = catalog.Kinds()
 	}
 	next.Known = true
-	next.Completions, next.HasResources = h.offers("completions"), h.offers("resources")
+	h.describe(&next)
 	s.catalog, s.known, s.listed, s.stale = &next, true, false, row.Audience != s.audience()
 	s.from, s.generation = row.Key, row.Generation
 	return true

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 
 	"mcpproxy/mcp/catalog"
 	"mcpproxy/mcp/wire"
@@ -201,6 +202,21 @@ type hello struct {
 func (h *hello) offers(path ...string) bool {
 	v := wire.Member(h.capabilities, path...)
 	return !wire.IsNull(v) && string(v) != "false"
+}
+
+// describe tells the catalog what the upstream said of itself.
+func (h *hello) describe(server *catalog.Server) {
+	server.Completions, server.HasResources = h.offers("completions"), h.offers("resources")
+	var about []string
+	for _, member := range []string{"title", "description"} {
+		if text, _ := wire.String(wire.Member(h.serverInfo, member)); text != "" {
+			about = append(about, text)
+		}
+	}
+	if h.instructions != "" {
+		about = append(about, h.instructions)
+	}
+	server.About = strings.Join(about, "\n")
 }
 
 // newestProtocol is what upstreams are offered.

@@ -1,0 +1,287 @@
+package router
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"unicode/utf8"
+
+	"mcpproxy/index"
+	"mcpproxy/mcp/catalog"
+	"mcpproxy/mcp/wire"
+)
+
+// Answer is what a search found, best first.
+type Answer struct {
+	Query string
+	// Total counts all that fit, also beyond the limit of the query.
+	Total int
+
+	entries    []*Entry
+	limit      int // characters, 0 = no limit
+	hints      []string
+	risk       *sessionRisk
+	filters    *filterDiagnostics
+	unusable   []unusableTool
+	remedy     string
+	notices    []string
+	debug      *searchDebug
+	why        *explanation
+	usage      []Usage
+	usageAsked bool
+}
+
+// Entry is one item that was found.
+type Entry struct {
+	Item *catalog.Item
+	Tier catalog.Tier
+	// Score falls from entry to entry, in hundredths.
+	Score float64
+	// Words are those of the query that it answers, where they were asked for.
+	Words []index.WordScore
+
+	public string // its name in lists
+	form   form
+}
+
+// form is how much of an item an answer holds.
+type form int
+
+const (
+	full    form = iota
+	compact      // a signature, and the start of the description
+	bare         // what it is called
+)
+
+// Entries are what was found, best first.
+func (a *Answer) Entries() []*Entry { return a.entries }
+
+// Notices are what whoever asked should know besides, as sentences.
+func (a *Answer) Notices() []string { return a.notices }
+
+// Description is an item's own description, or the configuration's.
+func (e *Entry) Description() string { return descriptionOf(e.Item) }
+
+func descriptionOf(item *catalog.Item) string {
+	if o := item.Override; o != nil && o.Description != "" {
+		return o.Description
+	}
+	text, _ := wire.String(wire.Member(item.Raw, "description"))
+	return text
+}
+
+// entry is a hit as an answer to a query.
+func (s *Search) entry(hit index.Hit, public string, compacted bool) *Entry {
+	e := &Entry{Item: hit.Item, Tier: s.options.Gate.Tier(hit.Item), Score: hit.Score, public: public}
+	if hit.Explanation != nil {
+		e.Words = hit.Explanation.Words
+	}
+	if compacted {
+		e.form = compact
+	}
+	return e
+}
+
+// definition is all that is known of a tool, as retrieve_tools and describe_tool
+// give it.
+type definition struct {
+	Name         string          `json:"name"`
+	Server       string          `json:"server"`
+	Description  string          `json:"description"`
+	InputSchema  json.RawMessage `json:"inputSchema"`
+	OutputSchema json.RawMessage `json:"outputSchema,omitempty"`
+	Annotations  json.RawMessage `json:"annotations,omitempty"`
+	CallWith     string          `json:"call_with"`
+	Score        *float64        `json:"score,omitempty"`
+}
+
+func define(item *catalog.Item, tier catalog.Tier, score *float64) definition {
+	d := definition{
+		Name: fullName(item), Server: item.Server, Description: descriptionOf(item),
+		InputSchema: wire.Member(item.Raw, "inputSchema"), OutputSchema: wire.Member(item.Raw, "outputSchema"),
+		Annotations: item.Annotations(), CallWith: variantName(tier), Score: score,
+	}
+	if d.InputSchema == nil {
+		d.InputSchema = json.RawMessage(`{"type":"object"}`)
+	}
+	return d
+}
+
+// shape is an entry as the answer has it.
+func (e *Entry) shape() any {
+	switch {
+	case e.Item.Kind != catalog.Tool:
+		return e.otherShape()
+	case e.form == full:
+		return define(e.Item, e.Tier, &e.Score)
+	}
+	c := struct {
+		ID       string  `json:"id"`
+		Sig      string  `json:"sig,omitempty"`
+		Desc     string  `json:"desc,omitempty"`
+		CallWith string  `json:"call_with"`
+		Score    float64 `json:"score"`
+		Lossy    bool    `json:"lossy,omitempty"`
+	}{ID: fullName(e.Item), CallWith: variantName(e.Tier), Score: e.Score}
+	if e.form == compact {
+		c.Sig, c.Lossy = signature(e.Item)
+		c.Desc = firstSentence(e.Description())
+	}
+	return c
+}
+
+// otherShape is a resource, a template or a prompt, which are used by methods of
+// MCP and not through a tool.
+func (e *Entry) otherShape() any {
+	o := struct {
+		Type        string          `json:"type"`
+		Name        string          `json:"name"`
+		Server      string          `json:"server"`
+		URI         string          `json:"uri,omitempty"`
+		Template    string          `json:"uriTemplate,omitempty"`
+		Description string          `json:"description,omitempty"`
+		MimeType    string          `json:"mimeType,omitempty"`
+		Arguments   json.RawMessage `json:"arguments,omitempty"`
+		UseWith     string          `json:"use_with"`
+		Score       float64         `json:"score"`
+	}{Type: string(e.Item.Kind), Server: e.Item.Server, Description: e.Description(), UseWith: e.Item.Kind.UseMethod(), Score: e.Score}
+	o.Name, _ = wire.String(wire.Member(e.Item.Raw, "name"))
+	o.MimeType, _ = wire.String(wire.Member(e.Item.Raw, "mimeType"))
+	switch e.Item.Kind {
+	case catalog.Resource:
+		o.URI = e.Item.Name
+	case catalog.Template:
+		o.Type, o.Template = string(catalog.Resource), e.Item.Name
+	default:
+		o.Name, o.Arguments = e.public, wire.Member(e.Item.Raw, "arguments")
+	}
+	if e.form != full {
+		o.Description, o.Arguments = firstSentence(o.Description), nil
+	}
+	if e.form == bare {
+		o.Description = ""
+	}
+	return o
+}
+
+// Words that go with the entries of an answer.
+const (
+	usageText   = `call what you choose with the tool in its "call_with": {"name": "server:tool", "args": {…}}`
+	compactHint = `sig: * required, = default, ~ says less than the schema; describe_tool {"tool_ids": ["server:tool"]} gives the whole`
+	mixedHint   = `entries from number %d on are compact, since the whole would be longer than %d characters; ` + compactHint
+	bareHint    = `entries from number %d on are names alone, since the whole would be longer than %d characters; describe_tool gives the rest`
+	leftHint    = `%d more fit and would make the answer longer than %d characters: lower "limit", or search for less at a time`
+	nothingHint = `nothing fits: search with other words, the product or domain, a verb and an object, one need at a time`
+)
+
+// MarshalJSON implements json.Marshaler. What would be longer than the limit has
+// its last entries compact, then bare; what is too long even so is left out, and
+// a hint says how many are.
+func (a *Answer) MarshalJSON() ([]byte, error) {
+	texts := a.encodeEntries()
+	kept, hints := len(texts), a.hints
+	if a.limit > 0 {
+		var pressed []string
+		if kept, pressed = a.press(texts); pressed != nil {
+			hints = append(pressed, hints...)
+		}
+	}
+	if a.hasForm(compact, kept) && !strings.Contains(strings.Join(hints, " "), compactHint) {
+		hints = append([]string{compactHint}, hints...)
+	}
+	return a.encode(texts[:kept], hints), nil
+}
+
+// encodeEntries are the entries in their present form.
+func (a *Answer) encodeEntries() []json.RawMessage {
+	texts := make([]json.RawMessage, len(a.entries))
+	for i, e := range a.entries {
+		texts[i] = encode(e.shape())
+	}
+	return texts
+}
+
+func (a *Answer) hasForm(f form, among int) bool {
+	for _, e := range a.entries[:among] {
+		if e.form == f {
+			return true
+		}
+	}
+	return false
+}
+
+// press makes entries shorter from the last to the first until the answer is
+// within its limit, and returns how many are kept and what is to be said of it.
+func (a *Answer) press(texts []json.RawMessage) (kept int, hints []string) {
+	const room = 400 // for the hints
+	length := utf8.RuneCount(a.encode(nil, append([]string{compactHint}, a.hints...)))
+	for _, text := range texts {
+		length += utf8.RuneCount(text) + 1
+	}
+	kept = len(texts)
+	if length <= a.limit {
+		return kept, nil
+	}
+	limit := a.limit - room
+	for _, f := range []form{compact, bare} {
+		first := -1
+		for i := len(texts) - 1; i >= 0 && length > limit; i-- {
+			if a.entries[i].form >= f {
+				continue
+			}
+			a.entries[i].form = f
+			shorter := encode(a.entries[i].shape())
+			length += utf8.RuneCount(shorter) - utf8.RuneCount(texts[i])
+			texts[i], first = shorter, i
+		}
+		switch {
+		case first < 0:
+		case f == compact:
+			hints = append(hints, fmt.Sprintf(mixedHint, first+1, a.limit))
+		default:
+			hints = append(hints, fmt.Sprintf(bareHint, first+1, a.limit))
+		}
+	}
+	for kept > 1 && length > limit {
+		kept--
+		length -= utf8.RuneCount(texts[kept]) + 1
+	}
+	if kept < len(texts) {
+		hints = append(hints, fmt.Sprintf(leftHint, len(texts)-kept, a.limit))
+	}
+	return kept, hints
+}
+
+// encode is the answer with these entries and hints.
+func (a *Answer) encode(tools []json.RawMessage, hints []string) json.RawMessage {
+	if tools == nil {
+		tools = []json.RawMessage{}
+	}
+	if a.usageAsked && a.usage == nil {
+		a.usage = []Usage{}
+	}
+	usage := usageText
+	if len(a.entries) == 0 {
+		usage, hints = "", append([]string{nothingHint}, hints...)
+	}
+	var stats *[]Usage
+	if a.usageAsked {
+		stats = &a.usage
+	}
+	return encode(struct {
+		Tools       []json.RawMessage  `json:"tools"`
+		Query       string             `json:"query"`
+		Total       int                `json:"total"`
+		Usage       string             `json:"usage_instructions"`
+		Hint        string             `json:"hint,omitempty"`
+		Notice      string             `json:"notice,omitempty"`
+		Risk        *sessionRisk       `json:"session_risk,omitempty"`
+		Filters     *filterDiagnostics `json:"filter_diagnostics,omitempty"`
+		Disabled    []unusableTool     `json:"disabled,omitempty"`
+		Remediation string             `json:"remediation,omitempty"`
+		Explanation *explanation       `json:"explanation,omitempty"`
+		Stats       *[]Usage           `json:"usage_summary,omitempty"`
+		Debug       *searchDebug       `json:"debug,omitempty"`
+	}{tools, a.Query, a.Total, usage, strings.Join(hints, "; "), strings.Join(a.notices, "; "),
+		a.risk, a.filters, a.unusable, a.remedy, a.why, stats, a.debug})
+}

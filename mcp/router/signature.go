@@ -1,0 +1,173 @@
+package router
+
+import (
+	"cmp"
+	"encoding/json"
+	"slices"
+	"strings"
+	"unicode"
+
+	"mcpproxy/mcp/catalog"
+	"mcpproxy/mcp/wire"
+)
+
+// Limits of a signature, in bytes.
+const (
+	maxSignature = 600 // the whole, where nobody wants it shorter
+	maxParameter = 200 // the type of one parameter, before its nesting is cut
+	maxNesting   = 2   // objects within objects that are written out
+)
+
+// signature is what a caller has to know of the arguments of a tool or prompt,
+// in one line without its name:
+//
+//	(owner*, labels: string[], state: open|closed = open, limit = 10, opts: {a*: int, b}~)
+//
+// Required parameters have a "*" and come first; otherwise the order is the
+// schema's. Types are string, int, number, bool, null, any, object, literals,
+// T[], [T, U], {…}, {[key]: T} and unions of them. Where no type is written it is
+// that of the default, and string where there is no default either. A "~" stands
+// where the schema says more, descriptions apart; lossy reports whether there is
+// one. A default of null is left out along with the type null, since leaving the
+// parameter out says the same. Numbers and defaults are written as in the schema.
+// Resources have no arguments, and the signature "".
+func signature(item *catalog.Item) (sig string, lossy bool) {
+	return signatureWithin(item, maxSignature)
+}
+
+// signatureWithin is a signature of at most so many bytes, some twenty at least.
+// What is too long loses first the types of optional parameters, from the end on,
+// then these themselves, and then the same of the required ones.
+func signatureWithin(item *catalog.Item, limit int) (sig string, lossy bool) {
+	switch item.Kind {
+	case catalog.Tool:
+		r := newSchemaReader(wire.Member(item.Raw, "inputSchema"), limit)
+		return r.parameters()
+	case catalog.Prompt:
+		return joinParameters(promptParameters(wire.Member(item.Raw, "arguments")), limit)
+	}
+	return "", false
+}
+
+// promptParameters are the arguments of a prompt, which are all text.
+func promptParameters(arguments json.RawMessage) []parameter {
+	var list []parameter
+	for argument := range wire.Elements(arguments) {
+		name, ok := wire.String(wire.Member(argument, "name"))
+		if !ok {
+			continue
+		}
+		list = append(list, parameter{
+			name:     name,
+			required: string(wire.Member(argument, "required")) == "true",
+			kind:     typed{text: "string"},
+		})
+	}
+	return list
+}
+
+// parameter is one argument as a signature has it.
+type parameter struct {
+	name     string
+	required bool
+	others   bool // stands for all members without a name in the schema
+	kind     typed
+	def      string // "" = none
+
+	rawDefault json.RawMessage
+}
+
+// typed is a type as text.
+type typed struct {
+	text  string
+	union bool // more than one alternative, to be put in brackets before []
+	lossy bool
+}
+
+func (p parameter) label() string {
+	if p.others {
+		return "[key]"
+	}
+	name := bareOrQuoted(clip(p.name, maxLiteral), nameRune)
+	if p.required {
+		return name + "*"
+	}
+	return name
+}
+
+// full is the parameter with its type and default.
+func (p parameter) full() string {
+	text, kind := p.label(), p.kind.text
+	if plain := strings.TrimSuffix(kind, "~"); plain == p.implied() {
+		text += kind[len(plain):]
+	} else {
+		text += ": " + kind
+	}
+	if p.def != "" {
+		text += " = " + p.def
+	}
+	return text
+}
+
+// implied is the type that need not be written.
+func (p parameter) implied() string {
+	switch {
+	case p.others:
+		return ""
+	case p.def == "" || p.defaultsTo('"'):
+		return "string"
+	case p.defaultsTo('t'), p.defaultsTo('f'):
+		return "bool"
+	case !p.defaultsTo('-') && !unicode.IsDigit(rune(p.rawDefault[0])):
+		return ""
+	case strings.ContainsAny(string(p.rawDefault), ".eE"):
+		return "number"
+	}
+	return "int"
+}
+
+func (p parameter) defaultsTo(first byte) bool { return p.rawDefault[0] == first }
+
+// requiredFirst orders parameters as signatures show them.
+func requiredFirst(list []parameter) {
+	slices.SortStableFunc(list, func(a, b parameter) int {
+		return cmp.Compare(order(a.required), order(b.required))
+	})
+}
+
+func order(required bool) int {
+	if required {
+		return 0
+	}
+	return 1
+}
+
+// joinParameters is the list in brackets, within limit-1 bytes.
+func joinParameters(list []parameter, limit int) (string, bool) {
+	const separator, rest = ", ", "…~"
+	limit -= len("~") // which may be added
+	requiredFirst(list)
+	texts := make([]string, len(list))
+	size, lossy := len("()"), false
+	for i, p := range list {
+		texts[i] = p.full()
+		size += len(texts[i]) + len(separator)
+		lossy = lossy || p.kind.lossy
+	}
+	if size <= limit+len(separator) {
+		return "(" + strings.Join(texts, separator) + ")", lossy
+	}
+	size += len(rest)
+	for _, required := range []bool{false, true} {
+		for i := len(texts) - 1; i >= 0 && size > limit && list[i].required == required; i-- {
+			name := list[i].label()
+			size -= len(texts[i]) - len(name)
+			texts[i] = name
+		}
+		for i := len(texts) - 1; i >= 0 && size > limit && list[i].required == required; i-- {
+			size -= len(texts[i]) + len(separator)
+			texts = texts[:i]
+		}
+	}
+	return "(" + strings.Join(append(texts, rest), separator) + ")", true
+}
