@@ -3,6 +3,7 @@ package router
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -168,29 +169,39 @@ func (e *Entry) otherShape() any {
 const (
 	usageText   = `call what you choose with the tool in its "call_with": {"name": "server:tool", "args": {…}}`
 	compactHint = `sig: * required, = default, ~ says less than the schema; describe_tool {"tool_ids": ["server:tool"]} gives the whole`
-	mixedHint   = `entries from number %d on are compact, since the whole would be longer than %d characters; ` + compactHint
-	bareHint    = `entries from number %d on are names alone, since the whole would be longer than %d characters; describe_tool gives the rest`
-	leftHint    = `%d more fit and would make the answer longer than %d characters: lower "limit", or search for less at a time`
+	mixedHint   = `compact from entry %d on`
+	bareHint    = `names alone from entry %d on, describe_tool gives the rest`
+	leftHint    = `%d more left out: lower "limit", or search for one need at a time`
+	limitHint   = `an answer has %d characters at most`
 	nothingHint = `nothing fits: search with other words, the product or domain, a verb and an object, one need at a time`
 )
+
+// tersely is the limit in characters below which an answer says little besides the
+// entries.
+const tersely = 1000
 
 // MarshalJSON implements json.Marshaler. What would be longer than the limit has
 // its last entries compact, then bare; what is too long even so is left out, and
 // a hint says how many are.
 func (a *Answer) MarshalJSON() ([]byte, error) {
 	texts := a.encodeEntries()
-	kept, hints := len(texts), a.hints
+	hints := a.hints
+	if len(texts) == 0 {
+		hints = append([]string{nothingHint}, hints...)
+	}
 	if a.limit > 0 {
 		var pressed []string
-		if kept, pressed = a.press(texts); pressed != nil {
-			hints = append(pressed, hints...)
-		}
+		texts, pressed = a.press(texts, hints)
+		hints = append(pressed, hints...)
 	}
-	if a.hasForm(compact, kept) && !strings.Contains(strings.Join(hints, " "), compactHint) {
-		hints = append([]string{compactHint}, hints...)
+	if !a.terse() && slices.ContainsFunc(a.entries[:len(texts)], func(e *Entry) bool { return e.form == compact }) {
+		hints = append(hints, compactHint)
 	}
-	return a.encode(texts[:kept], hints), nil
+	return a.encode(texts, hints), nil
 }
+
+// terse reports whether there is room for little besides the entries.
+func (a *Answer) terse() bool { return a.limit > 0 && a.limit < tersely }
 
 // encodeEntries are the entries in their present form.
 func (a *Answer) encodeEntries() []json.RawMessage {
@@ -201,55 +212,47 @@ func (a *Answer) encodeEntries() []json.RawMessage {
 	return texts
 }
 
-func (a *Answer) hasForm(f form, among int) bool {
-	for _, e := range a.entries[:among] {
-		if e.form == f {
-			return true
-		}
-	}
-	return false
-}
-
 // press makes entries shorter from the last to the first until the answer is
-// within its limit, and returns how many are kept and what is to be said of it.
-func (a *Answer) press(texts []json.RawMessage) (kept int, hints []string) {
-	const room = 400 // for the hints
-	length := utf8.RuneCount(a.encode(nil, append([]string{compactHint}, a.hints...)))
+// within its limit, and returns those that are kept and what is to be said of it.
+func (a *Answer) press(texts []json.RawMessage, hints []string) (kept []json.RawMessage, pressed []string) {
+	length := utf8.RuneCount(a.encode(nil, append([]string{compactHint}, hints...)))
 	for _, text := range texts {
 		length += utf8.RuneCount(text) + 1
 	}
-	kept = len(texts)
 	if length <= a.limit {
-		return kept, nil
+		return texts, nil
 	}
-	limit := a.limit - room
-	for _, f := range []form{compact, bare} {
+	length += len(mixedHint) + len(bareHint) + len(leftHint) + len(limitHint) + 4*len("; 1234567")
+	for _, step := range []struct {
+		form form
+		hint string
+	}{{compact, mixedHint}, {bare, bareHint}} {
 		first := -1
-		for i := len(texts) - 1; i >= 0 && length > limit; i-- {
-			if a.entries[i].form >= f {
+		for i := len(texts) - 1; i >= 0 && length > a.limit; i-- {
+			if a.entries[i].form >= step.form {
 				continue
 			}
-			a.entries[i].form = f
+			a.entries[i].form = step.form
 			shorter := encode(a.entries[i].shape())
 			length += utf8.RuneCount(shorter) - utf8.RuneCount(texts[i])
 			texts[i], first = shorter, i
 		}
-		switch {
-		case first < 0:
-		case f == compact:
-			hints = append(hints, fmt.Sprintf(mixedHint, first+1, a.limit))
-		default:
-			hints = append(hints, fmt.Sprintf(bareHint, first+1, a.limit))
+		if first >= 0 {
+			pressed = append(pressed, fmt.Sprintf(step.hint, first+1))
 		}
 	}
-	for kept > 1 && length > limit {
-		kept--
-		length -= utf8.RuneCount(texts[kept]) + 1
+	all := len(texts)
+	for len(texts) > 1 && length > a.limit {
+		length -= utf8.RuneCount(texts[len(texts)-1]) + 1
+		texts = texts[:len(texts)-1]
 	}
-	if kept < len(texts) {
-		hints = append(hints, fmt.Sprintf(leftHint, len(texts)-kept, a.limit))
+	if left := all - len(texts); left > 0 {
+		pressed = append(pressed, fmt.Sprintf(leftHint, left))
 	}
-	return kept, hints
+	if a.terse() {
+		return texts, pressed[max(0, len(pressed)-1):]
+	}
+	return texts, append(pressed, fmt.Sprintf(limitHint, a.limit))
 }
 
 // encode is the answer with these entries and hints.
@@ -257,12 +260,12 @@ func (a *Answer) encode(tools []json.RawMessage, hints []string) json.RawMessage
 	if tools == nil {
 		tools = []json.RawMessage{}
 	}
-	if a.usageAsked && a.usage == nil {
-		a.usage = []Usage{}
-	}
-	usage := usageText
+	usage, query := usageText, a.Query
 	if len(a.entries) == 0 {
-		usage, hints = "", append([]string{nothingHint}, hints...)
+		usage = ""
+	}
+	if a.terse() {
+		usage, query = "", clipped(query, a.limit/8)
 	}
 	var stats *[]Usage
 	if a.usageAsked {
@@ -272,7 +275,7 @@ func (a *Answer) encode(tools []json.RawMessage, hints []string) json.RawMessage
 		Tools       []json.RawMessage  `json:"tools"`
 		Query       string             `json:"query"`
 		Total       int                `json:"total"`
-		Usage       string             `json:"usage_instructions"`
+		Usage       string             `json:"usage_instructions,omitempty"`
 		Hint        string             `json:"hint,omitempty"`
 		Notice      string             `json:"notice,omitempty"`
 		Risk        *sessionRisk       `json:"session_risk,omitempty"`
@@ -282,6 +285,6 @@ func (a *Answer) encode(tools []json.RawMessage, hints []string) json.RawMessage
 		Explanation *explanation       `json:"explanation,omitempty"`
 		Stats       *[]Usage           `json:"usage_summary,omitempty"`
 		Debug       *searchDebug       `json:"debug,omitempty"`
-	}{tools, a.Query, a.Total, usage, strings.Join(hints, "; "), strings.Join(a.notices, "; "),
+	}{tools, query, a.Total, usage, strings.Join(hints, "; "), strings.Join(a.notices, "; "),
 		a.risk, a.filters, a.unusable, a.remedy, a.why, stats, a.debug})
 }

@@ -224,7 +224,7 @@ type Usage struct {
 
 // statistics tell how the tools of the answer were used.
 func (f *finding) statistics(ctx context.Context, a *Answer) error {
-	a.usageAsked = true
+	a.usageAsked, a.usage = true, []Usage{}
 	if f.s.options.Usage == nil {
 		return nil
 	}

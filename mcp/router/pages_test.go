@@ -384,7 +384,7 @@ func FuzzPaging(f *testing.F) {
 			text = strings.ToValidUTF8(text, "?")
 		}
 		k.limit = int(limit)
-		if k.limit == 0 || len(text)*int(repeat) > 1<<20 {
+		if k.reads = nil; k.limit == 0 || len(text)*int(repeat) > 40*max(k.limit, leastLimit) {
 			return
 		}
 		k.readable(t, strings.Repeat(text, max(1, int(repeat))))

@@ -3,6 +3,7 @@ package router
 import (
 	"bytes"
 	"encoding/hex"
+	"slices"
 	"strconv"
 	"unicode/utf16"
 	"unicode/utf8"
@@ -129,7 +130,7 @@ func quoted(r rune) int {
 
 // appendQuoted appends kept text as a JSON string.
 func appendQuoted(out, text []byte) []byte {
-	out = append(out, '"')
+	out = append(slices.Grow(out, len(text)+len(text)/8+2), '"')
 	from := 0
 	for i := 0; i < len(text); {
 		if c := text[i]; c < utf8.RuneSelf && c >= 0x20 && c != '"' && c != '\\' {

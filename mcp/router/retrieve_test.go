@@ -283,8 +283,11 @@ func TestRetrieveFits(t *testing.T) {
 		t.Fatalf("%d tools", len(whole.Tools))
 	}
 	last := 0
-	for _, limit := range []int{1000, 2000, 4000, 6000, 8000, 12000, 20000, 30000, 40000, 100000} {
+	for _, limit := range []int{300, 400, 600, 999, 1000, 2000, 4000, 6000, 8000, 12000, 20000, 30000, 40000, 100000} {
 		d.set.ResponseLimit = limit
+		if limit == tersely {
+			last = 0 // from here on more is said besides
+		}
 		text, _ := d.call(t, retrieveName, `{"query":"thing","limit":100}`)
 		if n := utf8.RuneCountInString(text); n > limit {
 			t.Errorf("limit %d: %d characters", limit, n)
@@ -307,7 +310,7 @@ func TestRetrieveFits(t *testing.T) {
 			t.Errorf("limit %d: %v", limit, order)
 		}
 		last = len(order)
-		if (full < 60) != (f.Hint != "") || len(order) < 60 && !strings.Contains(f.Hint, fmt.Sprintf("%d more fit", 60-len(order))) {
+		if (full < 60) != (f.Hint != "") || len(order) < 60 && !strings.Contains(f.Hint, fmt.Sprintf("%d more left out", 60-len(order))) {
 			t.Errorf("limit %d: %d full of %d, hint %q", limit, full, len(order), f.Hint)
 		}
 		if limit >= 20000 && len(order) < 60 {

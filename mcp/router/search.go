@@ -80,7 +80,7 @@ func (s *Search) Find(ctx context.Context, caller auth.Caller, q Query) (*Answer
 	if err := f.raiseNamed(ctx, &result); err != nil {
 		return nil, err
 	}
-	a := &Answer{Query: shortened(q.Text), Total: result.Total, limit: s.options.Settings().ResponseLimit}
+	a := &Answer{Query: clipped(q.Text, maxEcho), Total: result.Total, limit: s.options.Settings().ResponseLimit}
 	for _, hit := range f.ranked(result.Hits) {
 		a.entries = append(a.entries, s.entry(hit, f.public(hit.Item), q.Compact))
 	}
@@ -194,9 +194,11 @@ func (f *finding) only(ctx context.Context, item *catalog.Item) (index.Result, e
 	return f.run(ctx, allow, func(q *index.Query) { q.Text = fullName(item) })
 }
 
-// shortened is a query as an answer repeats it.
-func shortened(text string) string {
-	const most = 500
+// maxEcho is how many characters of a query an answer repeats.
+const maxEcho = 500
+
+// clipped is a text cut after so many characters.
+func clipped(text string, most int) string {
 	if runes := []rune(text); len(runes) > most {
 		return string(runes[:most]) + "…"
 	}

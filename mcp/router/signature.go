@@ -1,11 +1,11 @@
 package router
 
 import (
+	"bytes"
 	"cmp"
 	"encoding/json"
 	"slices"
 	"strings"
-	"unicode"
 
 	"mcpproxy/mcp/catalog"
 	"mcpproxy/mcp/wire"
@@ -21,16 +21,15 @@ const (
 // signature is what a caller has to know of the arguments of a tool or prompt,
 // in one line without its name:
 //
-//	(owner*, labels: string[], state: open|closed = open, limit = 10, opts: {a*: int, b}~)
+//	(owner*: string, labels: string[], state: open|closed = open, limit = 10, opts: {a*: int}~)
 //
 // Required parameters have a "*" and come first; otherwise the order is the
 // schema's. Types are string, int, number, bool, null, any, object, literals,
-// T[], [T, U], {…}, {[key]: T} and unions of them. Where no type is written it is
-// that of the default, and string where there is no default either. A "~" stands
-// where the schema says more, descriptions apart; lossy reports whether there is
-// one. A default of null is left out along with the type null, since leaving the
-// parameter out says the same. Numbers and defaults are written as in the schema.
-// Resources have no arguments, and the signature "".
+// T[], [T, U], {…}, {[key]: T} and unions of them; what a default shows is not
+// written besides. A "~" stands where the schema says more, descriptions apart;
+// lossy reports whether there is one. A default of null is left out along with the
+// type null, since leaving the parameter out says the same. Numbers and defaults
+// are written as in the schema. Resources have no arguments, and the signature "".
 func signature(item *catalog.Item) (sig string, lossy bool) {
 	return signatureWithin(item, maxSignature)
 }
@@ -97,36 +96,31 @@ func (p parameter) label() string {
 
 // full is the parameter with its type and default.
 func (p parameter) full() string {
-	text, kind := p.label(), p.kind.text
-	if plain := strings.TrimSuffix(kind, "~"); plain == p.implied() {
-		text += kind[len(plain):]
-	} else {
-		text += ": " + kind
+	name, kind := p.label(), p.kind.text
+	if p.def == "" {
+		return name + ": " + kind
 	}
-	if p.def != "" {
-		text += " = " + p.def
+	plain := strings.TrimSuffix(kind, "~")
+	if plain == shownType(p.rawDefault) {
+		return name + kind[len(plain):] + " = " + p.def
 	}
-	return text
+	return name + ": " + kind + " = " + p.def
 }
 
-// implied is the type that need not be written.
-func (p parameter) implied() string {
-	switch {
-	case p.others:
-		return ""
-	case p.def == "" || p.defaultsTo('"'):
+// shownType is the type that a value shows, "" where that is open.
+func shownType(value json.RawMessage) string {
+	switch first := value[0]; {
+	case first == '"':
 		return "string"
-	case p.defaultsTo('t'), p.defaultsTo('f'):
+	case first == 't', first == 'f':
 		return "bool"
-	case !p.defaultsTo('-') && !unicode.IsDigit(rune(p.rawDefault[0])):
+	case first != '-' && (first < '0' || first > '9'):
 		return ""
-	case strings.ContainsAny(string(p.rawDefault), ".eE"):
+	case bytes.ContainsAny(value, ".eE"):
 		return "number"
 	}
 	return "int"
 }
-
-func (p parameter) defaultsTo(first byte) bool { return p.rawDefault[0] == first }
 
 // requiredFirst orders parameters as signatures show them.
 func requiredFirst(list []parameter) {
