@@ -63,6 +63,7 @@ func demoActs() []demoAct {
 	return []demoAct{
 		{modeDirect, "first start: nothing is known of the server yet", demoFirstStart},
 		{modeDirect, "second start: what the server offers is known from the first", demoSecondStart},
+		{modeRetrieve, "a search in place of a list", demoRetrieve},
 	}
 }
 
