@@ -8,6 +8,8 @@ import (
 
 	"github.com/charmbracelet/lipgloss"
 	"github.com/muesli/termenv"
+
+	"mcpproxy/index"
 )
 
 // table collects rows and prints them for a person or for a program: aligned
@@ -25,6 +27,8 @@ type cell struct {
 	more  []string // the same for a program: further columns
 	at    time.Time
 	tint  tint
+	// asked is a search: the words of the text that it asks for are marked.
+	asked string
 }
 
 // tint is how a field stands out where colours are shown. It repeats what the
@@ -92,7 +96,7 @@ func (t *table) forPerson() string {
 		}
 		lines[0] = append(lines[0], cell{text: header, tint: heading})
 		for n, row := range t.rows {
-			lines[n+1] = append(lines[n+1], cell{text: row[i].short(t.a.Now()), tint: row[i].tint})
+			lines[n+1] = append(lines[n+1], cell{text: row[i].short(t.a.Now()), tint: row[i].tint, asked: row[i].asked})
 		}
 	}
 	widths := fit(lines, t.a.columns())
@@ -105,13 +109,34 @@ func (t *table) forPerson() string {
 		}
 		for i, c := range line[:last+1] {
 			text := cut(c.text, widths[i])
-			b.WriteString(looks[c.tint].Render(text))
+			b.WriteString(c.shown(text, looks[c.tint]))
 			if i < last {
 				b.WriteString(strings.Repeat(" ", widths[i]-lipgloss.Width(text)+2))
 			}
 		}
 		b.WriteByte('\n')
 	}
+	return b.String()
+}
+
+// shown is the text of a field, as far as there is room for it.
+func (c cell) shown(text string, look lipgloss.Style) string {
+	if c.asked == "" {
+		return look.Render(text)
+	}
+	var b strings.Builder
+	from := 0
+	plainly := func(part string) {
+		if part != "" { // the style would make something of nothing
+			b.WriteString(look.Render(part))
+		}
+	}
+	for _, span := range index.Spans(c.asked, text) {
+		plainly(text[from:span.Start])
+		b.WriteString(look.Bold(true).Render(text[span.Start:span.End]))
+		from = span.End
+	}
+	plainly(text[from:])
 	return b.String()
 }
 

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"bytes"
 	"os"
 	"path/filepath"
 	"strings"
@@ -98,6 +99,26 @@ func TestTableOnTerminal(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestMarkedWords checks that the words of a search are marked where styles are
+// shown, and cost no room.
+func TestMarkedWords(t *testing.T) {
+	for name, test := range map[string]struct {
+		environ []string
+		want    string
+	}{
+		"styled": {nil, "\x1b[1mTOOL\x1b[0m       \x1b[1mABOUT\x1b[0m\na:\x1b[1mread\x1b[0m_it  \x1b[1mReads\x1b[0m a …\n"},
+		"plain":  {[]string{"NO_COLOR=1"}, "TOOL       ABOUT\na:read_it  Reads a …\n"},
+	} {
+		var out bytes.Buffer
+		a := &app{Env: Env{Stdout: &out, Now: testNow, IsTerminal: terminals(Stdout), Columns: func() int { return 20 }, Environ: test.environ}}
+		table := a.newTable("TOOL", "ABOUT")
+		table.row(cell{text: "a:read_it", asked: "reading"}, cell{text: "Reads a file", asked: "reading"})
+		if err := table.print(); err != nil || out.String() != test.want {
+			t.Errorf("%s: %v\n%q\nwant\n%q", name, err, out.String(), test.want)
+		}
 	}
 }
 

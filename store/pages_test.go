@@ -108,10 +108,11 @@ func TestPagesWithinTheirLimit(t *testing.T) {
 		t.Errorf("%v, and there are %s", err, there())
 	}
 	var pages int64
-	if err := db.pool.QueryRowContext(ctx, "SELECT sum(pgsize) FROM dbstat WHERE name IN ('pages', 'page_parts')").Scan(&pages); err == nil {
-		if sum := 3 * one.Bytes(); pages > sum*11/10 || pages < sum*7/10 {
-			t.Errorf("they take %d bytes, and are counted as %d", pages, sum)
-		}
+	if err := db.pool.QueryRowContext(ctx, "SELECT sum(pgsize) FROM dbstat WHERE name IN ('pages', 'page_parts')").Scan(&pages); err != nil {
+		t.Fatal(err)
+	}
+	if sum := 3 * one.Bytes(); pages > sum*11/10 || pages < sum*7/10 {
+		t.Errorf("they take %d bytes, and are counted as %d", pages, sum)
 	}
 	check(t, db)
 }

@@ -38,8 +38,6 @@ type Entry struct {
 	Tier catalog.Tier
 	// Score falls from entry to entry, in hundredths.
 	Score float64
-	// Words are those of the query that it answers, where they were asked for.
-	Words []index.WordScore
 
 	public string // its name in lists
 	form   form
@@ -74,9 +72,6 @@ func descriptionOf(item *catalog.Item) string {
 // entry is a hit as an answer to a query.
 func (s *Search) entry(hit index.Hit, public string, compacted bool) *Entry {
 	e := &Entry{Item: hit.Item, Tier: s.options.Gate.Tier(hit.Item), Score: hit.Score, public: public}
-	if hit.Explanation != nil {
-		e.Words = hit.Explanation.Words
-	}
 	if compacted {
 		e.form = compact
 	}

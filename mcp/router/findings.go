@@ -49,8 +49,11 @@ func (f *finding) notices(a *Answer) {
 		}
 	}
 	if len(unknown) > 0 {
-		a.notices = append(a.notices, "not searched, since nothing is known of them yet: "+list(unknown)+
-			"; they are being started or cannot be reached, a later search finds what they have")
+		why := "; they are being started or cannot be reached, a later search finds what they have"
+		if f.q.Still {
+			why = ""
+		}
+		a.notices = append(a.notices, "not searched, since nothing is known of them yet: "+list(unknown)+why)
 	}
 }
 

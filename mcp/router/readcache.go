@@ -152,6 +152,11 @@ func (p *Pages) judge(caller auth.Caller, page store.Page, found bool, e keptTex
 	case !within:
 		return PageForbidden, "another caller got it, who could do more or something else"
 	case !usable:
+		if gate.Explained(caller) {
+			if refusal := gate.Refusal(caller, item); refusal != nil {
+				return PageForbidden, refusal.Message
+			}
+		}
 		return PageForbidden, "what it came from cannot be used now"
 	}
 	return PageSent, ""

@@ -218,7 +218,15 @@ func TestEveryPageIsJudged(t *testing.T) {
 			if answer, failed := k.ask(t, reader, fmt.Sprintf(`{"key":%q}`, key)); failed {
 				t.Fatal(answer)
 			}
+			if answer, failed := k.ask(t, auth.Local(), fmt.Sprintf(`{"key":%q}`, key)); failed {
+				t.Fatal(answer)
+			}
 			test.change(k, t, &reader)
+			for _, change := range []string{"server is held", "server is disabled", "tool is blocked", "tool has changed"} {
+				if answer, failed := k.ask(t, auth.Local(), fmt.Sprintf(`{"key":%q}`, key)); name == change && (!failed || !strings.HasPrefix(answer, notFound+": ") || !strings.Contains(answer, "mcpproxy ")) {
+					t.Errorf("an administrator is told %.100q", answer)
+				}
+			}
 			for _, offset := range []int{0, 500, 100000} {
 				if answer, failed := k.ask(t, reader, fmt.Sprintf(`{"key":%q,"offset":%d}`, key, offset)); !failed || answer != notFound {
 					t.Errorf("from %d: %.100s", offset, answer)

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"mcpproxy/mcp/wire"
 )
@@ -161,6 +162,7 @@ func (r *records) ends(most int) []int {
 func (s jsonString) outside(offsets []int) []int {
 	list := make([]int, 0, len(offsets))
 	at := 0 // in the text of the string
+	var one [utf8.UTFMax]byte
 	for i := 1; ; {
 		for len(list) < len(offsets) && offsets[len(list)] <= at {
 			list = append(list, s.at+i)
@@ -173,6 +175,6 @@ func (s jsonString) outside(offsets []int) []int {
 			continue
 		}
 		r, n := unescape(s.raw[i:])
-		i, at = i+n, at+len(appendRune(nil, r))
+		i, at = i+n, at+len(appendRune(one[:0], r))
 	}
 }

@@ -60,16 +60,18 @@ type Query struct {
 	Explain                      string
 	// MaxName is how long public names are for the client.
 	MaxName int
-	// Words has each hit's Words filled.
-	Words bool
+	// Still has no server started: of one of which nothing is known nothing is found.
+	Still bool
 }
 
 // Find answers a query with what the caller may use. Servers of which nothing is
-// known are given a bounded time to say what they offer.
+// known are started and given a bounded time to say what they offer.
 func (s *Search) Find(ctx context.Context, caller auth.Caller, q Query) (*Answer, error) {
 	began := time.Now()
 	gate := s.options.Gate
-	gate.Settle(ctx)
+	if !q.Still {
+		gate.Settle(ctx)
+	}
 	snapshot := gate.Catalog(ctx)
 	f := &finding{s: s, caller: caller, q: q, snapshot: snapshot}
 	f.resolveServers()
@@ -119,7 +121,7 @@ func (f *finding) public(item *catalog.Item) string {
 // run ranks what fits, passes the query's filters, and is allowed.
 func (f *finding) run(ctx context.Context, allow func(*catalog.Item) bool, change ...func(*index.Query)) (index.Result, error) {
 	q := index.Query{
-		Text: f.q.Text, Limit: f.q.Limit, Servers: f.servers, Kinds: f.q.Kinds, Allow: allow, Explain: f.q.Words,
+		Text: f.q.Text, Limit: f.q.Limit, Servers: f.servers, Kinds: f.q.Kinds, Allow: allow,
 		ReadOnly: f.q.ReadOnly, NotDestructive: f.q.NotDestructive, ClosedWorld: f.q.ClosedWorld,
 	}
 	for _, c := range change {

@@ -7,6 +7,9 @@ import (
 	"mcpproxy/mcp/wire"
 )
 
+// anyKey is as long as every key.
+const anyKey = "00000000000000000000000000000000"
+
 // cutShort keeps a text of which share characters may be sent, with what is said
 // about the rest: the beginning of the text, or all but the last records of the array
 // that it holds. shown is the former; the notice goes behind it.
@@ -40,7 +43,7 @@ func newEntry(t blockText, r *records, limit int) keptText {
 
 // fit reports whether each record has room in a page.
 func (r *records) fit(total, limit int) bool {
-	e := keptText{key: newKey(), Total: total, Records: r.count, Path: r.path}
+	e := keptText{key: anyKey, Total: total, Records: r.count, Path: r.path}
 	room := limit - length(e.answer(nil, pagePosition{total, mostRecords, total}))
 	for record := range wire.Elements(r.array) {
 		if len(record) > room && length(record) > room {
@@ -85,6 +88,6 @@ func (e *keptText) notice(offset int, what string) []byte {
 // many, and of a line break.
 func noticeLength(total, limit int) int {
 	total *= 10 // a text in an array of blocks is longer
-	e := keptText{key: newKey(), Limit: limit, Total: total}
+	e := keptText{key: anyKey, Limit: limit, Total: total}
 	return len(e.notice(total, fmt.Sprintf("cut after %d of %d records (%d characters in all)", total, total, total))) + 1
 }

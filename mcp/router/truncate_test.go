@@ -224,7 +224,7 @@ func TestStructuredContent(t *testing.T) {
 func TestManyBlocks(t *testing.T) {
 	k := keeping(t, 0)
 	for _, limit := range []int{100, 400, 1000, 20000} {
-		for _, test := range []struct{ blocks, size int }{{2, 15000}, {3, 700}, {20, 1000}, {300, 90}, {1000, 27}, {12, limit / 11}, {10, limit/10 + 1}} {
+		for _, test := range []struct{ blocks, size int }{{2, 2 * limit}, {3, 700}, {20, 1000}, {300, 90}, {12, limit / 11}, {10, limit/10 + 1}} {
 			k.limit = limit
 			var blocks, want []string
 			for i := range test.blocks {
