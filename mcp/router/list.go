@@ -68,8 +68,11 @@ func (r *Router) own(caller auth.Caller) (list []json.RawMessage) {
 // stored takes the reply from an earlier start where nothing has changed since;
 // the catalog itself is then not needed yet.
 func (r *Router) stored(ctx context.Context, a asker, kind catalog.Kind) json.RawMessage {
+	if r.options.Lists == nil || !r.fromServers(kind) {
+		return r.render(ctx, a, kind)
+	}
 	stamp := r.options.Gate.Stamp(ctx, a.caller)
-	if stamp == "" || r.options.Lists == nil || !r.fromServers(kind) {
+	if stamp == "" {
 		return r.render(ctx, a, kind)
 	}
 	var own []json.RawMessage

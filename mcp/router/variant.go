@@ -203,26 +203,25 @@ func intentOf(args arguments) (string, error) {
 // argsOf are the arguments for the tool, an object also where there are none.
 func argsOf(args arguments) (json.RawMessage, error) {
 	var forms []json.RawMessage
-	if args.has("args") {
-		raw := args["args"]
-		// Some models write the object as text.
-		if text, ok := wire.String(raw); ok {
+	for _, form := range []struct{ name, wrong string }{
+		{"args", `argument "args" must be an object, as in {"args": {"path": "a.txt"}}`},
+		{"args_json", `argument "args_json" must be the text of a JSON object`},
+	} {
+		raw := args[form.name]
+		// Some models write the object as text, also in args.
+		text, written := wire.String(raw)
+		switch {
+		case !args.has(form.name), written && strings.TrimSpace(text) == "":
+			continue
+		case written:
 			raw = json.RawMessage(text)
+		case form.name == "args_json":
+			raw = nil
 		}
 		if !isObject(raw) {
-			return nil, badArgument("argument \"args\" must be an object, as in {\"args\": {\"path\": \"a.txt\"}}")
+			return nil, badArgument("%s", form.wrong)
 		}
 		forms = append(forms, raw)
-	}
-	if args.has("args_json") {
-		text, err := args.text("args_json")
-		if err != nil {
-			return nil, err
-		}
-		if !isObject(json.RawMessage(text)) {
-			return nil, badArgument("argument \"args_json\" must be the text of a JSON object")
-		}
-		forms = append(forms, json.RawMessage(text))
 	}
 	switch {
 	case len(forms) == 0:

@@ -51,7 +51,8 @@ func TestVariantArguments(t *testing.T) {
 	d := retrieve(t, auth.Person(""), nil, threeTiers())
 	for args, want := range map[string]string{
 		`{"name":"s:read","args":{"n":1e400,"a":1,"a":2,"ü":"\ud800"}}`: `{"n":1e400,"a":1,"a":2,"ü":"\ud800"}`,
-		`{"name":"s:read"}`: `{}`,
+		`{"name":"s:read"}`:                                                            `{}`,
+		`{"name":"s:read","args":"","args_json":" "}`:                                  `{}`,
 		`{"name":"s:read","args":null,"args_json":null}`:                               `{}`,
 		`{"name":"s:read","args_json":"{\"a\": 12345678901234567890}"}`:                `{"a": 12345678901234567890}`,
 		`{"name":"s:read","args":{"a":1,"b":2},"args_json":"{\"b\":2.0,\"a\":1}"}`:     `{"a":1,"b":2}`,
@@ -80,6 +81,7 @@ func TestVariantArguments(t *testing.T) {
 		`{"name":"nono:x","intent_data_sensitivity":1}`:                         "must be a string",
 		`{"name":"s:read","intent_reason":"` + strings.Repeat("ü", 1001) + `"}`: "1001 characters; it may have 1000",
 		`{"name":"s:read","args":[1]}`:                                          `"args" must be an object`,
+		`{"name":"s:read","args_json":{}}`:                                      "text of a JSON object",
 		`{"name":"s:read","args_json":"{"}`:                                     "text of a JSON object",
 		`{"name":"s:read","args":{"a":1},"args_json":"{\"a\":2}"}`:              "differ",
 		`{"name":"s:read","arguments":{}}`:                                      `unknown argument "arguments"`,
