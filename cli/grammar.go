@@ -62,6 +62,7 @@ func entries() []entry {
 		{name: "quarantine", help: "review what is new or changed and held until a person approves it", build: func() any { return new(quarantineCmd) }},
 		{name: "token", help: "make, list and end the tokens that limit what a client may use", build: func() any { return new(tokenCmd) }},
 		{name: "activity", help: "list, follow, sum up and export what clients did", build: func() any { return new(activityCmd) }},
+		{name: "agent-instructions", help: "print a text for CLAUDE.md or AGENTS.md that tells agents how to reach the tools", build: func() any { return new(agentInstructionsCmd) }},
 		{name: "hub", help: "show or stop the process that runs the shared servers", build: func() any { return new(hubCmd) }},
 		{name: "status", help: "show version, mode, servers by state, store and configuration", build: func() any { return new(statusCmd) }},
 		{name: "demo", help: "show what this does, with nothing configured", build: func() any { return new(demoCmd) }},

@@ -25,6 +25,22 @@ func changedStub(t *testing.T) (change func(*Env), home string) {
 	return change, home
 }
 
+// TestHeldToolsOnTerminal checks that the state of a tool stands out, and that a
+// name says what it is.
+func TestHeldToolsOnTerminal(t *testing.T) {
+	stub, _ := changedStub(t)
+	got := invokeWith(t, func(env *Env) {
+		stub(env)
+		env.IsTerminal = terminals(Stdout)
+	}, "tools", "list", "--all")
+	if got.code != 0 || !strings.Contains(got.stdout, "\na\\u202eb  \x1b[31mdestructive\x1b[0m  \x1b[33mchanged\x1b[0m  stub ") {
+		t.Errorf("exit code %d, stderr %q, stdout\n%q", got.code, got.stderr, got.stdout)
+	}
+	if want := "hint: mcpproxy quarantine show 'stub:a\\u202eb'\n"; !strings.HasSuffix(got.stderr, want) {
+		t.Errorf("stderr %q, want %q at its end", got.stderr, want)
+	}
+}
+
 // TestDiffOnTerminal checks that colours are for a terminal that wants them, say
 // nothing alone, and that nothing of a server steers the terminal.
 func TestDiffOnTerminal(t *testing.T) {

@@ -9,15 +9,17 @@ import (
 	"mcpproxy/mcp/auth"
 	"mcpproxy/mcp/catalog"
 	"mcpproxy/mcp/config"
+	"mcpproxy/mcp/policy"
 	"mcpproxy/mcp/upstream"
 	"mcpproxy/mcp/wire"
 )
 
 // toolsCmd is about the tools of all servers.
 type toolsCmd struct {
-	List toolsListCmd `cmd:"" help:"list the tools of all servers, or of one"`
-	Show toolsShowCmd `cmd:"" help:"show one tool"`
-	Call toolsCallCmd `cmd:"" help:"call one tool and print its result"`
+	List   toolsListCmd   `cmd:"" help:"list the tools of all servers, or of one"`
+	Search toolsSearchCmd `cmd:"" help:"find tools by what they do"`
+	Show   toolsShowCmd   `cmd:"" help:"show one tool"`
+	Call   toolsCallCmd   `cmd:"" help:"call one tool and print its result"`
 }
 
 // Help implements kong.HelpProvider.
@@ -25,19 +27,29 @@ func (*toolsCmd) Help() string {
 	return `A tool is written SERVER:TOOL, or SERVER__TOOL as clients of direct mode see it.
 
     mcpproxy tools list
+    mcpproxy tools search create an issue
     mcpproxy tools call notes:read_note --args '{"name": "groceries"}'`
 }
 
 // toolsListCmd lists tools.
 type toolsListCmd struct {
 	Server string `arg:"" optional:"" help:"only the tools of this server"`
+	All    bool   `help:"also those that cannot be used now, and how each stands"`
 }
+
+// The states of tools in lists, beside the statuses of those that a person has
+// to review first.
+const (
+	toolUsable   = "usable"
+	toolDisabled = "disabled" // by the configuration
+)
 
 // Help implements kong.HelpProvider.
 func (*toolsListCmd) Help() string {
-	return `What was stored at the last connection is listed; only servers of which nothing is known are started. A tier is one of read, write, destructive.
+	return `What was stored at the last connection is listed; only servers of which nothing is known are started. A tier is one of read, write, destructive. A state is one of usable, pending (new, and not reviewed), changed (since it was approved), blocked, disabled (by enabled_tools or disabled_tools).
 
     mcpproxy tools list github
+    mcpproxy tools list --all
     mcpproxy tools list --json | jq -r '.tools[] | select(.tier == "read").public_name'`
 }
 
@@ -52,6 +64,7 @@ type toolSummary struct {
 	Name        string `json:"name"`        // as the server calls it
 	PublicName  string `json:"public_name"` // as clients of direct mode see it
 	Tier        string `json:"tier"`
+	State       string `json:"state"`
 	Description string `json:"description,omitempty"`
 }
 
@@ -78,7 +91,7 @@ func (c *toolsListCmd) run(ctx context.Context, a *app) error {
 	if err != nil {
 		return err
 	}
-	if err := a.printTools(core.tools(ctx)); err != nil {
+	if err := c.print(a, core.offered(ctx)); err != nil {
 		return err
 	}
 	return core.notUsable(failed)
@@ -102,7 +115,7 @@ func (c *toolsListCmd) runFor(ctx context.Context, a *app, cfg *config.Config) e
 	if len(failed) > 0 {
 		return unreachable(failed[0])
 	}
-	return a.printTools(core.tools(ctx, server.Name))
+	return c.print(a, core.offered(ctx, server.Name))
 }
 
 // hushed is the app without warnings, for a command whose error says what they
@@ -113,8 +126,11 @@ func (a *app) hushed() *app {
 	return &quiet
 }
 
-// printTools prints a list of tools.
-func (a *app) printTools(tools []toolSummary) error {
+// print prints those of the tools that are asked for.
+func (c *toolsListCmd) print(a *app, tools []toolSummary) error {
+	if !c.All {
+		tools = usableTools(tools)
+	}
 	switch {
 	case a.JSON:
 		return a.writeJSON(toolList{Tools: tools})
@@ -125,12 +141,52 @@ func (a *app) printTools(tools []toolSummary) error {
 		}
 		return a.print(names.String())
 	}
-	t := a.newTable("TOOL", "TIER", "SERVER", "DESCRIPTION")
+	if err := a.toolTable(tools, c.All).print(); err != nil {
+		return err
+	}
+	for _, t := range tools {
+		if t.State != toolUsable && t.State != toolDisabled {
+			a.note("hint: %s", clean(policy.ReviewCommand(catalog.Ref{Server: t.Server, Name: t.Name})))
+			break
+		}
+	}
+	return nil
+}
+
+// toolTable shows tools, with a column more for their states where these differ.
+func (a *app) toolTable(tools []toolSummary, states bool) *table {
+	headers := []string{"TOOL", "TIER", "STATE", "SERVER", "DESCRIPTION"}
+	if !states {
+		headers = slices.Delete(headers, 2, 3)
+	}
+	t := a.newTable(headers...)
 	for _, tool := range tools {
 		first, _, _ := strings.Cut(strings.TrimSpace(tool.Description), "\n")
-		t.row(txt(tool.Name), cell{text: tool.Tier, tint: tintOfTier(tool.Tier)}, txt(tool.Server), txt(strings.TrimSpace(first)))
+		name := tool.Name
+		if tool.State != toolUsable {
+			name = reveal(name) // it may be made to look like another
+		}
+		cells := []cell{
+			txt(name), {text: tool.Tier, tint: tintOfTier(tool.Tier)}, {text: tool.State, tint: tintOfToolState(tool.State)},
+			txt(tool.Server), txt(strings.TrimSpace(first)),
+		}
+		if !states {
+			cells = slices.Delete(cells, 2, 3)
+		}
+		t.row(cells...)
 	}
-	return t.print()
+	return t
+}
+
+// tintOfToolState is how a state stands out.
+func tintOfToolState(state string) tint {
+	switch state {
+	case toolUsable:
+		return good
+	case toolDisabled:
+		return plain
+	}
+	return tintOfStatus(policy.Status(state))
 }
 
 // tintOfTier is how a tier stands out.
@@ -211,6 +267,17 @@ func (c *core) notUsable(failed []upstream.Status) error {
 
 // tools are the tools that this user may use, of the named servers or of all.
 func (c *core) tools(ctx context.Context, names ...string) []toolSummary {
+	return usableTools(c.offered(ctx, names...))
+}
+
+// usableTools are those of the tools that may be used.
+func usableTools(tools []toolSummary) []toolSummary {
+	return slices.DeleteFunc(tools, func(t toolSummary) bool { return t.State != toolUsable })
+}
+
+// offered are all tools of the named servers, or of all, as far as they are
+// known; servers that cannot be used at all have none.
+func (c *core) offered(ctx context.Context, names ...string) []toolSummary {
 	snapshot := c.gate.Catalog(ctx)
 	public := snapshot.Names(catalog.Tool, catalog.MaxName("", c.cfg.Load().MaxToolNameLength))
 	list := []toolSummary{}
@@ -219,17 +286,29 @@ func (c *core) tools(ctx context.Context, names ...string) []toolSummary {
 			continue
 		}
 		for _, item := range server.Tools {
-			if c.gate.May(auth.Local(), item) {
-				list = append(list, c.summary(item, public))
-			}
+			list = append(list, c.summary(item, public))
 		}
 	}
 	return list
 }
 
+// toolState is how a tool of a server in use stands.
+func (c *core) toolState(item *catalog.Item) string {
+	switch {
+	case c.gate.May(auth.Local(), item):
+		return toolUsable
+	case c.reviewed.Usable() && !c.reviewed.Allows(item):
+		return string(c.reviewed.Status(item))
+	}
+	return toolDisabled
+}
+
 // summary is one tool as lists show it.
 func (c *core) summary(item *catalog.Item, public *catalog.Names) toolSummary {
-	s := toolSummary{Server: item.Server, Name: item.Name, PublicName: public.Public(item), Tier: c.gate.Tier(item).String()}
+	s := toolSummary{
+		Server: item.Server, Name: item.Name, PublicName: public.Public(item),
+		Tier: c.gate.Tier(item).String(), State: c.toolState(item),
+	}
 	s.Description, _ = wire.String(wire.Member(item.Raw, "description"))
 	if o := item.Override; o != nil && o.Description != "" {
 		s.Description = o.Description

@@ -66,6 +66,10 @@ func TestToolsOnTerminal(t *testing.T) {
 			"TOOL   TIER         SERVER  DESCRIPTION\n" +
 			"paint  destructive  stub    Paints\\x1b[2J a wall.\n" +
 			"look   read         stub\n"},
+		{"tools list --all", "" +
+			"TOOL   TIER         STATE   SERVER  DESCRIPTION\n" +
+			"paint  destructive  usable  stub    Paints\\x1b[2J a wall.\n" +
+			"look   read         usable  stub\n"},
 		{"tools show stub:paint", "" +
 			"tool         paint\n" +
 			"server       stub\n" +

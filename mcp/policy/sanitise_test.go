@@ -107,7 +107,7 @@ func TestStripControl(t *testing.T) {
 // FuzzSanitise holds for any text that nothing that acts is left, and that a
 // result stays JSON.
 func FuzzSanitise(f *testing.F) {
-	for _, seed := range []string{"a\x1b[1mb", "\x1b]0;x\x07", "\u009b", "\r\n\r", "\x1b\x1b[", "\u202e", "\xff\x1bP\xff"} {
+	for _, seed := range []string{"a\x1b[1mb", "\x1b]0;x\x07", "\u009b", "\r\n\r", "\x1b\x1b[", "\u202e", "\xff\x1bP\xff", "\xc2\u009b\x9b"} {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, text string) {

@@ -14,8 +14,10 @@ const (
 
 // stripControl removes escape sequences of terminals (ECMA-48), control
 // characters but tab and line ends, and runes that reorder or hide text. Joiners
-// within words of some scripts and within emoji stay.
+// within words of some scripts and within emoji stay. Bytes that are no characters
+// go first: what stood on both sides of something removed could become one.
 func stripControl(text string) string {
+	text = strings.ToValidUTF8(text, "")
 	if !strings.ContainsFunc(text, invisible) {
 		return text
 	}

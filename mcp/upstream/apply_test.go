@@ -50,6 +50,7 @@ func awaitClaim(t *testing.T, what string, claim func() bool) {
 // the old process is gone before the new one is there, and what is gone from the
 // configuration cannot be called.
 func TestApply(t *testing.T) {
+	t.Parallel()
 	watchGoroutines(t)
 	kept, changed, removed, added := newScript(t, "kept", ""), newScript(t, "changed", ""), newScript(t, "removed", ""), newScript(t, "added", "")
 	o := open(t, kept.entry(""), changed.entry(""), removed.entry(""))
@@ -94,6 +95,7 @@ func TestApply(t *testing.T) {
 // TestApplyDuringStart takes a server away while it starts: the process ends, and
 // whoever waits for it is told.
 func TestApplyDuringStart(t *testing.T) {
+	t.Parallel()
 	watchGoroutines(t)
 	s := newScript(t, "s", `"start_delay_ms":30000`)
 	o := open(t, s.entry(""))
@@ -176,6 +178,7 @@ func TestNeverTwice(t *testing.T) {
 // TestSubscriptionsOutliveChange has a session that subscribed before the
 // server's entry changed hear of updates after it.
 func TestSubscriptionsOutliveChange(t *testing.T) {
+	t.Parallel()
 	watchGoroutines(t)
 	s := newScript(t, "s", "")
 	o := open(t, s.entry(""))
@@ -214,6 +217,7 @@ func TestFailuresOfOthers(t *testing.T) {
 // TestProbes stops a server so that it answers nothing: three probes later it is
 // unavailable, its process is gone, and it is back when it is called.
 func TestProbes(t *testing.T) {
+	t.Parallel()
 	watchGoroutines(t)
 	s := newScript(t, "s", "")
 	o := open(t, s.entry(`,"health_check_interval":"5s"`))
@@ -274,6 +278,7 @@ func (l listeners) HelloChanged(string, json.RawMessage) {}
 // says at first that it has none; what it says later is told once; what it does
 // not say is waited for.
 func TestHostedServer(t *testing.T) {
+	t.Parallel()
 	watchGoroutines(t)
 	db, err := store.Open(t.Context(), filepath.Join(t.TempDir(), "store.db"), store.Options{})
 	if err != nil {
@@ -339,6 +344,7 @@ func TestHostedServer(t *testing.T) {
 // TestEmptyListIsReadAgain has a server say once, after a change, that it has
 // nothing.
 func TestEmptyListIsReadAgain(t *testing.T) {
+	t.Parallel()
 	watchGoroutines(t)
 	s := newScript(t, "s", `"methods":{"tools/list":{"result":{"tools":[]},"times":1}}`)
 	o := open(t, s.entry(""))
@@ -355,6 +361,7 @@ func TestEmptyListIsReadAgain(t *testing.T) {
 // TestFollow has a second process write what a server offers, and lists it
 // without asking the server.
 func TestFollow(t *testing.T) {
+	t.Parallel()
 	watchGoroutines(t)
 	s := newScript(t, "s", "")
 	db, err := store.Open(t.Context(), filepath.Join(t.TempDir(), "store.db"), store.Options{})

@@ -190,6 +190,7 @@ func waits(t *testing.T, entered <-chan func(bool)) {
 }
 
 func TestColdStartsAreNeverAtOnce(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	var all []*coldStarter
 	for range 3 {
@@ -209,6 +210,7 @@ func TestColdStartsAreNeverAtOnce(t *testing.T) {
 }
 
 func TestColdStartOfAnotherProcess(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	c := newColdStarts(filepath.Join(dir, "cold"))
 	other := startColdStarter(t, dir, "pkg")
@@ -241,6 +243,7 @@ func TestColdStartOfAnotherProcess(t *testing.T) {
 }
 
 func TestColdStartThatSucceeded(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	cold := filepath.Join(dir, "cold")
 	other := startColdStarter(t, dir, "pkg")

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"sync/atomic"
 	"testing"
 
 	"mcpproxy/mcp/wire"
@@ -15,11 +16,11 @@ func listenStub(t *testing.T, streams ...func(http.ResponseWriter, *http.Request
 	t.Helper()
 	watchGoroutines(t)
 	asked := make(chan string, 100)
-	n := 0 // one stream at a time
+	var count atomic.Int32 // one stream at a time, each on a goroutine of its own
 	p := dialPeer(t, serve(t, stub{
 		call: func(w http.ResponseWriter, _ *http.Request, m wire.Message) { reply(w, m, `{}`) },
 		get: func(w http.ResponseWriter, r *http.Request) {
-			n++
+			n := int(count.Add(1))
 			asked <- r.Header.Get("Last-Event-ID")
 			if n <= len(streams) {
 				streams[n-1](w, r)

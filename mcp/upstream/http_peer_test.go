@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
-	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -166,19 +165,6 @@ func eventually(holds func() bool) bool {
 		}
 	}
 	return true
-}
-
-// watchGoroutines fails the test if goroutines of it are left over when all
-// else is cleaned up.
-func watchGoroutines(t *testing.T) {
-	t.Helper()
-	before := runtime.NumGoroutine()
-	t.Cleanup(func() {
-		if !eventually(func() bool { return runtime.NumGoroutine() <= before }) {
-			stacks := make([]byte, 1<<20)
-			t.Errorf("%d goroutines, were %d:\n%s", runtime.NumGoroutine(), before, stacks[:runtime.Stack(stacks, true)])
-		}
-	})
 }
 
 // rpc reads the message of a POST.

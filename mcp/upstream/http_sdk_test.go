@@ -74,6 +74,7 @@ func firstText(a arrival) string {
 }
 
 func TestSDKServers(t *testing.T) {
+	t.Parallel()
 	old := mcp.NewSSEHandler(func(*http.Request) *mcp.Server { return sdkServer() }, nil)
 	for _, c := range []struct {
 		name, protocol string

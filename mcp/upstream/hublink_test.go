@@ -25,6 +25,7 @@ func helloWith(capabilities string) json.RawMessage {
 // answer to hub/open, which says what was before, and once while the session is
 // open. What came last counts, without another connection.
 func TestHelloOfTheHub(t *testing.T) {
+	t.Parallel()
 	watchGoroutines(t)
 	near, far := net.Pipe()
 	var serving sync.WaitGroup

@@ -32,7 +32,11 @@ func TestMain(m *testing.M) {
 		RunGuard(context.Background(), os.Stdin, os.Stdout)
 		os.Exit(0)
 	}
-	os.Exit(m.Run())
+	code := m.Run()
+	if code == 0 && !nothingLeft() {
+		code = 1
+	}
+	os.Exit(code)
 }
 
 // script is a server of a test: this binary again, doing what a scenario says.

@@ -69,6 +69,7 @@ func TestOpenStartsNothing(t *testing.T) {
 
 // TestOneStart has many calls that all need a server nobody has started.
 func TestOneStart(t *testing.T) {
+	t.Parallel()
 	watchGoroutines(t)
 	s := newScript(t, "s", `"start_delay_ms":300`)
 	o := open(t, s.entry(""))
@@ -97,6 +98,7 @@ func TestOneStart(t *testing.T) {
 // TestNeverTwoProcesses restarts a server that takes its time to leave, while
 // calls go on: the new process never lives beside the old one.
 func TestNeverTwoProcesses(t *testing.T) {
+	t.Parallel()
 	watchGoroutines(t)
 	s := newScript(t, "s", `"ignore_eof":true`)
 	o := open(t, s.entry(""))
@@ -147,6 +149,7 @@ func TestNeverTwoProcesses(t *testing.T) {
 // TestRestartOfWrapper restarts a server behind a shell; nothing of the old one
 // is left.
 func TestRestartOfWrapper(t *testing.T) {
+	t.Parallel()
 	s := newScript(t, "s", `"ignore_eof":true,"ignore_term":true`)
 	o := open(t, fmt.Sprintf(`{"name":"s","command":"sh","args":["-c","exec 3<&0; \"$0\" stub \"$1\" <&3 & wait",%q,%q],"env":{"GORACE":"atexit_sleep_ms=0"}}`, os.Args[0], s.File))
 	o.call("s", "fast", "")
@@ -198,6 +201,7 @@ func TestCloseDuringStart(t *testing.T) {
 
 // TestCloseAtAnyMoment closes at a different moment of the start each time.
 func TestCloseAtAnyMoment(t *testing.T) {
+	t.Parallel()
 	watchGoroutines(t)
 	for i := range 12 {
 		s := newScript(t, "s", "")
@@ -242,6 +246,7 @@ func TestCallUnderWayAtClose(t *testing.T) {
 // TestDiesWhileListing has a server that ends whenever it is asked what it has:
 // it counts as unavailable, and is tried again less and less often.
 func TestDiesWhileListing(t *testing.T) {
+	t.Parallel()
 	watchGoroutines(t)
 	s := newScript(t, "s", `"methods":{"tools/list":{"exit":7}}`)
 	o := open(t, s.entry(""))
@@ -269,18 +274,20 @@ func TestDiesWhileListing(t *testing.T) {
 // TestManyListsDuringBackoff asks for lists again and again while a server is
 // not due: that starts nothing, no goroutines either.
 func TestManyListsDuringBackoff(t *testing.T) {
+	t.Parallel()
+	watchGoroutines(t)
 	s := newScript(t, "s", `"exit_at_start":1`)
 	o := open(t, s.entry(""))
 	o.Settle(t.Context())
 	if !eventually(func() bool { return len(s.events("start")) >= 3 && o.status("s").State == Unavailable }) {
 		t.Fatal("it is not tried again")
 	}
-	starts, before := len(s.events("start")), runtime.NumGoroutine()
+	starts, before := len(s.events("start")), goroutinesOf(t)
 	for range 200 {
 		o.Settle(t.Context())
 	}
-	if !eventually(func() bool { return runtime.NumGoroutine() <= before+5 }) {
-		t.Errorf("%d goroutines, were %d", runtime.NumGoroutine(), before)
+	if !eventually(func() bool { return goroutinesOf(t) <= before+5 }) {
+		t.Errorf("%d goroutines, were %d", goroutinesOf(t), before)
 	}
 	if n := len(s.events("start")); n > starts+1 {
 		t.Errorf("%d starts after %d", n, starts)
@@ -340,6 +347,7 @@ func TestUnknownProtocol(t *testing.T) {
 
 // TestListChanges has a server whose tools change while it runs.
 func TestListChanges(t *testing.T) {
+	t.Parallel()
 	watchGoroutines(t)
 	s := newScript(t, "s", "")
 	o := open(t, s.entry(""))

@@ -184,6 +184,7 @@ func TestSSEPosts(t *testing.T) {
 
 // Only what may mean the older protocol leads to it, and only with auto.
 func TestHTTPFallback(t *testing.T) {
+	watchGoroutines(t)
 	for _, c := range []struct {
 		protocol string
 		status   int
@@ -201,7 +202,6 @@ func TestHTTPFallback(t *testing.T) {
 		{protocol: "auto", status: 503, want: "503"},
 		{protocol: "auto", status: 400, body: `{"jsonrpc":"2.0","id":1,"error":{"code":-32602,"message":"version"}}`},
 	} {
-		watchGoroutines(t)
 		gets := 0
 		p := dialPeer(t, serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			if r.Method == http.MethodGet {

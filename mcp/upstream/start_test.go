@@ -94,6 +94,7 @@ func TestStartedCallIsCancelled(t *testing.T) {
 }
 
 func TestStartedCallTakesTooLong(t *testing.T) {
+	t.Parallel()
 	s := newScript(t, "s", "")
 	o := open(t, s.entry(`,"call_tool_timeout":"300ms"`))
 	// On a busy machine the start alone can take longer than a call may.

@@ -171,6 +171,7 @@ func TestClosedStdout(t *testing.T) {
 // TestClosedStdin has a child that closes its stdin and lives on: what cannot
 // be told anything is of no use either.
 func TestClosedStdin(t *testing.T) {
+	t.Parallel()
 	watchGoroutines(t)
 	c := shell(t, `exec <&-; echo '`+hello1+`'; exec sleep 60`)
 	c.awaitMessage()
@@ -387,6 +388,7 @@ func TestGuardProcess(t *testing.T) {
 // TestGuardIsThereForGood does not let a server be used before its guard has
 // become deaf to signals, however long that takes to start.
 func TestGuardIsThereForGood(t *testing.T) {
+	t.Parallel()
 	s := open(t, newScript(t, "s", "").entry(""))
 	s.guard = newGuard(func() []string { return []string{os.Args[0], "guard", "late"} }, os.Environ(), func(err error) { t.Error(err) })
 	s.call("s", "fast", "")

@@ -31,6 +31,7 @@ func every(t *testing.T, interval time.Duration, entry string) config.Server {
 // TestSweep has a server that changes its list without a word: the next reading
 // finds out.
 func TestSweep(t *testing.T) {
+	t.Parallel()
 	watchGoroutines(t)
 	s := newScript(t, "s", `"methods":{"tools/list":{"result":{"tools":[{"name":"only","inputSchema":{"type":"object"}}]},"times":1}}`)
 	var changes atomic.Int32
@@ -49,6 +50,7 @@ func TestSweep(t *testing.T) {
 
 // TestSweepsKeepOneSession reads the lists of a remote server many times.
 func TestSweepsKeepOneSession(t *testing.T) {
+	t.Parallel()
 	watchGoroutines(t)
 	var mu sync.Mutex
 	sessions := map[string]bool{}
@@ -118,6 +120,7 @@ func TestSweepOncePerMachine(t *testing.T) {
 // TestUnreadListIsReadAgain has a server refuse to list its tools twice: it is
 // asked again by itself, less and less often, and is ready when it has answered.
 func TestUnreadListIsReadAgain(t *testing.T) {
+	t.Parallel()
 	watchGoroutines(t)
 	s := newScript(t, "s", `"methods":{"tools/list":{"times":2,"error":{"code":-32603,"message":"not now"}}}`)
 	o := open(t, s.entry(`,"tool_discovery_interval":"0s"`))
