@@ -13,7 +13,7 @@ import (
 // under other servers.
 func benchSource(tb testing.TB, items int) Source {
 	tb.Helper()
-	real, here := retrievalSource(tb, "livemcp/tools.jsonl", "mcpproxy45/tools.jsonl")
+	real, here := retrievalSource(tb, keptData, "livemcp/tools.jsonl", "mcpproxy45/tools.jsonl")
 	if !here {
 		tb.Fatal("the tools of livemcp are not here")
 	}
@@ -39,7 +39,7 @@ func benchQueries() []string {
 }
 
 func BenchmarkBuild(b *testing.B) {
-	for _, items := range []int{100, 1000, 5000} {
+	for _, items := range []int{100, Small, 1000, 5000} {
 		source := benchSource(b, items)
 		b.Run(fmt.Sprintf("memory/%d", items), func(b *testing.B) {
 			for b.Loop() {

@@ -13,15 +13,22 @@ import (
 // analysts is how many documents bleve takes in at once.
 const analysts = 2
 
-// readEntries reads the items, until ctx ends.
-func readEntries(ctx context.Context, items []*catalog.Item, servers map[string]Server) ([]entry, error) {
+// readEntries reads the items but those that are known, until ctx ends.
+func readEntries(ctx context.Context, items []*catalog.Item, servers map[string]Server, known map[origin]entry) ([]entry, error) {
 	s := newStemmer()
 	entries := make([]entry, len(items))
 	for i, it := range items {
 		if err := context.Cause(ctx); err != nil {
 			return nil, err
 		}
-		entries[i] = newEntry(s, it, servers[it.Server])
+		server := servers[it.Server]
+		if len(known) > 0 {
+			if e, ok := known[originOf(it, server)]; ok {
+				entries[i] = e
+				continue
+			}
+		}
+		entries[i] = newEntry(s, it, server)
 	}
 	return entries, nil
 }

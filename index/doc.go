@@ -9,6 +9,9 @@
 // read-only by every process. Equal sets and equal queries rank equally in
 // every process, whichever way the index came to be.
 //
+// A [Scorer] may be asked for a second opinion on the best hits; none is by
+// default, and nothing leaves the process then.
+//
 // The package refuses to know who asks, what may be used, and who holds the
 // lease under which a folder is built: it is given functions.
 package index

@@ -5,17 +5,23 @@ import (
 )
 
 // Explanation says why an item has its score:
-// (sum of the words) x coverage x naming + pairs + exact.
+// (sum of the words) x coverage x naming + clause + pairs + exact + second.
 type Explanation struct {
 	Words []WordScore `json:"words"`
 	// Coverage grows with the share of the query that the item answers, 0 to 1.
 	Coverage float64 `json:"coverage"`
-	// Naming grows with the share of the item's name that the query says, 1 to 1.5.
+	// Naming grows with the shares of the item's name and of its server's that the
+	// query says, 1 to 1.65.
 	Naming float64 `json:"naming"`
+	// Clause is what is added for the sentence of the query that the item answers
+	// best, where there are several.
+	Clause float64 `json:"clause,omitempty"`
 	// Pairs and Exact are what is added for words that stay together, and for a
 	// query that is the item's name.
 	Pairs float64 `json:"pairs,omitempty"`
 	Exact float64 `json:"exact,omitempty"`
+	// Second is the share of the second scorer.
+	Second float64 `json:"second,omitempty"`
 }
 
 // WordScore is what one word of the query gives an item.
@@ -48,7 +54,7 @@ func (e *explainer) explain(ctx context.Context, s *scratch, hits []Hit) error {
 	for _, w := range e.plan.terms {
 		worth := 0.0
 		best := make([]WordScore, len(hits))
-		for i, alt := range w.alternatives {
+		for _, alt := range w.alternatives {
 			mass := make([]float64, len(hits))
 			where := make([][]string, len(hits))
 			holders := map[uint32]bool{}
@@ -66,7 +72,7 @@ func (e *explainer) explain(ctx context.Context, s *scratch, hits []Hit) error {
 				}
 			}
 			idf := rarity(len(holders), len(e.tables.order))
-			if len(holders) > 0 && (i == 0 || worth == 0) {
+			if len(holders) > 0 && worth == 0 {
 				worth = idf
 			}
 			rare[w.term] = worth
@@ -99,6 +105,7 @@ func (e *explainer) finish(ctx context.Context, s *scratch, hits []Hit, rare map
 			hits[i].Explanation.Coverage = s.coverage(item, all)
 		}
 		hits[i].Explanation.Naming = s.naming(item, e.tables)
+		hits[i].Explanation.Clause = s.clause[item]
 	}
 	for _, pair := range e.plan.pairs {
 		bonus := pairWeight * min(rare[pair[0]], rare[pair[1]])
@@ -117,7 +124,7 @@ func (e *explainer) finish(ctx context.Context, s *scratch, hits []Hit, rare map
 		if e.levels[s.items[i]] == 0 {
 			continue
 		}
-		at.Exact = hits[i].Score - at.Pairs
+		at.Exact = hits[i].Score - at.Pairs - at.Clause
 		for _, w := range at.Words {
 			at.Exact -= w.Score * at.Coverage * at.Naming
 		}

@@ -29,12 +29,12 @@ type field struct {
 func fields() [fieldCount]field {
 	return [fieldCount]field{
 		fieldName:       {"name", 3.5, 0.3},
-		fieldServer:     {"server", 3, 0.8},
+		fieldServer:     {"server", 4, 0.8},
 		fieldHead:       {"head", 3.5, 0.6},
-		fieldRest:       {"description", 0.8, 0.6},
+		fieldRest:       {"description", 1, 0.6},
 		fieldParams:     {"parameters", 2.5, 0.6},
-		fieldParamTexts: {"parameter_descriptions", 0.5, 0.4},
-		fieldValues:     {"values", 0.7, 0.75},
+		fieldParamTexts: {"parameter_descriptions", 0.4, 0.4},
+		fieldValues:     {"values", 1, 0.75},
 		fieldAbout:      {"server_description", 0.5, 0.5},
 	}
 }
@@ -43,10 +43,14 @@ func fields() [fieldCount]field {
 const (
 	saturation    = 3.0  // k1 of BM25
 	coveragePower = 0.5  // of the share of the query that an item answers
+	clauseShare   = 0.3  // of the clause of a longer query that an item answers best
 	nameShare     = 0.5  // of the share of an item's name that the query says
+	serverShare   = 0.15 // of the share of its server's name that the query says
 	pairWeight    = 0.8  // of two adjacent words of the query that are adjacent in the item
 	repeated      = 0.3  // of the logarithm of how often the query says a word
-	synonymWeight = 0.35 // of a word of the same class
+	politeWeight  = 0.5  // of a word with which people ask, see polite
+	synonymWeight = 0.4  // of a word of the same meaning
+	relatedWeight = 0.25 // of a word of the same subject
 	typoWeight    = 0.6  // of the likely meaning of an unknown word
 	joinedWeight  = 0.5  // of two adjacent words written as one
 	partWeight    = 0.8  // of the two halves of an unknown word

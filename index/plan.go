@@ -31,6 +31,7 @@ type wanted struct {
 	word  string // as it was written, in small letters
 	term  string // its stem
 	count float64
+	scale float64 // less than 1 for a word of politeness
 	// alternatives begin with the term itself.
 	alternatives []alternative
 }
@@ -40,35 +41,69 @@ type plan struct {
 	text  string
 	terms []*wanted
 	pairs [][2]string
+	// clauses are the sentences of the text, by the numbers of their terms.
+	clauses [][]int
 }
 
 // newPlan reads the text of a query; it looks nothing up yet.
 func newPlan(text string) *plan {
 	p := &plan{text: strings.TrimSpace(cut(text, maxQuery))}
 	s := newStemmer()
-	at := map[string]*wanted{}
-	last := ""
+	at := map[string]int{}
+	pairs := map[[2]string]bool{}
+	last, before := "", 0
+	var clause []int
 	for _, w := range split(p.text) {
+		if len(clause) > 0 && endsClause(p.text[before:w.start]) {
+			p.clauses = append(p.clauses, clause)
+			clause = nil
+		}
+		before = w.end
 		if s.stop[w.text] {
 			continue
 		}
 		term := s.stem(w.text)
-		if known := at[term]; known != nil {
-			known.count++
-		} else if len(p.terms) < maxTerms {
-			at[term] = &wanted{word: w.text, term: term, count: 1, alternatives: []alternative{{term, 1, viaWord}}}
-			p.terms = append(p.terms, at[term])
+		number, known := at[term]
+		switch {
+		case known:
+			p.terms[number].count++
+		case len(p.terms) < maxTerms:
+			number, known = len(p.terms), true
+			at[term] = number
+			p.terms = append(p.terms, newWanted(w.text, term))
 		}
-		if pair := [2]string{last, term}; last != "" && last != term && len(p.pairs) < maxTerms && !slices.Contains(p.pairs, pair) {
+		if known && !slices.Contains(clause, number) {
+			clause = append(clause, number)
+		}
+		if pair := [2]string{last, term}; last != "" && last != term && len(p.pairs) < maxTerms && !pairs[pair] {
+			pairs[pair] = true
 			p.pairs = append(p.pairs, pair)
 		}
 		last = term
 	}
+	if len(clause) > 0 {
+		p.clauses = append(p.clauses, clause)
+	}
 	return p
 }
 
-// emphasis is how much more a word counts that the query repeats.
-func (w *wanted) emphasis() float64 { return 1 + repeated*math.Log(w.count) }
+// endsClause reports whether what stands between two words ends a sentence.
+func endsClause(between string) bool {
+	between = strings.TrimRight(between, " ")
+	return strings.ContainsAny(between, "?!;\n。") || strings.Contains(between, ". ") || strings.HasSuffix(between, ".")
+}
+
+func newWanted(word, term string) *wanted {
+	w := &wanted{word: word, term: term, count: 1, scale: 1, alternatives: []alternative{{term, 1, viaWord}}}
+	if politeWords()[word] {
+		w.scale = politeWeight
+	}
+	return w
+}
+
+// emphasis is how much more a word counts that the query repeats, and less one
+// of politeness.
+func (w *wanted) emphasis() float64 { return w.scale * (1 + repeated*math.Log(w.count)) }
 
 func (w *wanted) add(term string, weight float64, via string) {
 	for _, have := range w.alternatives {
@@ -93,8 +128,8 @@ func (p *plan) expand(ctx context.Context, l *lookup) error {
 		if known[i], err = l.has(ctx, w.term); err != nil {
 			return err
 		}
-		for _, other := range synonyms()[w.term] {
-			w.add(other, synonymWeight, viaSynonym)
+		for _, other := range synonyms().of(w.term) {
+			w.add(other.term, other.weight, viaSynonym)
 		}
 	}
 	for i, w := range p.terms {
@@ -141,8 +176,8 @@ func (w *wanted) guess(ctx context.Context, l *lookup, s *stemmer) error {
 	}
 	if near != "" {
 		w.add(near, typoWeight, viaTypo)
-		for _, other := range synonyms()[near] {
-			w.add(other, typoWeight*synonymWeight, viaSynonym)
+		for _, other := range synonyms().of(near) {
+			w.add(other.term, typoWeight*other.weight, viaSynonym)
 		}
 		return nil
 	}
@@ -222,7 +257,11 @@ func (l *lookup) each(ctx context.Context, label, term string, sized bool, do fu
 // has reports whether an item that passes has the term.
 func (l *lookup) has(ctx context.Context, term string) (bool, error) {
 	found := false
-	for _, f := range l.fields {
+	where := l.tables.words.has(term)
+	for i, f := range l.fields {
+		if where&(1<<i) == 0 {
+			continue
+		}
 		err := l.each(ctx, f.label, term, false, func(p posting) bool {
 			found = l.filter.passes(p.item)
 			return !found
@@ -267,7 +306,11 @@ func (l *lookup) nearest(ctx context.Context, term string, far bool) (string, er
 // count is how often fields of items that pass have the term.
 func (l *lookup) count(ctx context.Context, term string) (int, error) {
 	count := 0
-	for _, f := range l.fields {
+	where := l.tables.words.has(term)
+	for i, f := range l.fields {
+		if where&(1<<i) == 0 {
+			continue
+		}
 		err := l.each(ctx, f.label, term, false, func(p posting) bool {
 			if l.filter.passes(p.item) {
 				count++

@@ -15,7 +15,7 @@ const (
 	// maxQuery is how much of a query is read, in bytes.
 	maxQuery = 16 << 10
 	// maxTerms is how many different words of a query count.
-	maxTerms = 64
+	maxTerms = 128
 )
 
 // ErrClosed is what a search of a closed Index ends with.
@@ -50,6 +50,8 @@ type Hit struct {
 	Score float64
 	// Explanation is nil unless it was asked for.
 	Explanation *Explanation
+	// exact = the query is its name.
+	exact bool
 }
 
 // Result is what fits a Query.

@@ -13,6 +13,25 @@ import (
 // an empty result; the error is that of ctx, ErrClosed, or one of reading the
 // files.
 func (x *Index) Search(ctx context.Context, q Query) (Result, error) {
+	q.Limit = min(max(q.Limit, 1), MaxLimit)
+	limit := q.Limit
+	if x.second != nil {
+		q.Limit = max(limit, candidates)
+	}
+	result, err := x.byWords(ctx, q)
+	if err != nil {
+		return Result{}, err
+	}
+	if x.second != nil {
+		x.second.rank(ctx, q.Text, result.Hits)
+		result.Hits = result.Hits[:min(limit, len(result.Hits))]
+	}
+	return result, nil
+}
+
+// byWords is the search without the second scorer, for which nothing is to be
+// locked.
+func (x *Index) byWords(ctx context.Context, q Query) (Result, error) {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
 	if x.closed {
@@ -54,9 +73,8 @@ func (x *Index) search(ctx context.Context, reader api.IndexReader, q Query) (_ 
 		return cmp.Or(cmp.Compare(s.total[b], s.total[a]), cmp.Compare(a, b))
 	})
 	result := Result{Total: len(s.items), Hits: []Hit{}}
-	limit := min(max(q.Limit, 1), MaxLimit)
-	for _, item := range s.items[:min(limit, len(s.items))] {
-		result.Hits = append(result.Hits, Hit{Item: x.items[item], Score: s.total[item]})
+	for _, item := range s.items[:min(q.Limit, len(s.items))] {
+		result.Hits = append(result.Hits, Hit{Item: x.items[item], Score: s.total[item], exact: levels[item] > 0})
 	}
 	if q.Explain {
 		e := explainer{lookup: l, plan: p, levels: levels}

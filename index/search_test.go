@@ -43,7 +43,7 @@ func TestNamesInAnyStyle(t *testing.T) {
 		{[]*catalog.Item{tool("x", "use", "Of all help.")}, "use", "x:use"},
 		{[]*catalog.Item{tool("map", "地图搜索", "搜索地点")}, "地点 搜索", "map:地图搜索"},
 		{[]*catalog.Item{tool("gh", "create_repository", "Create a repository.")}, "creat repositry", "gh:create_repository"},
-		{[]*catalog.Item{tool("gh", "star", "Works with github projects.")}, "git hub", "gh:star"},
+		{[]*catalog.Item{tool("gh", "star", "Works with github projects.")}, "git hub projects", "gh:star"},
 		{[]*catalog.Item{tool("shop", "remove_product", "")}, "delete products", "shop:remove_product"},
 	}
 	for _, c := range cases {
@@ -249,7 +249,7 @@ func TestLimitAndOrder(t *testing.T) {
 func TestExplanation(t *testing.T) {
 	x := open(t, Source{Items: append(noise(), tool("github", "create_issue", "Create an issue."))}, Options{})
 	ways := map[string]bool{}
-	for _, text := range []string{"create issue", "github:create_issue", "weathr forecast for the town", "delete the file", "read file in git hub", "readfile"} {
+	for _, text := range []string{"create issue", "github:create_issue", "weathr forecast for the town", "delete the file", "read file in git hub", "readfile", "Read the file. Then get the weather forecast."} {
 		for _, hit := range search(t, x, Query{Text: text, Explain: true}).Hits {
 			e := hit.Explanation
 			sum := 0.0
@@ -260,7 +260,7 @@ func TestExplanation(t *testing.T) {
 					t.Errorf("%q: %+v", text, w)
 				}
 			}
-			if got := sum*e.Coverage*e.Naming + e.Pairs + e.Exact; math.Abs(got-hit.Score) > 1e-9*hit.Score {
+			if got := sum*e.Coverage*e.Naming + e.Clause + e.Pairs + e.Exact; math.Abs(got-hit.Score) > 1e-9*hit.Score {
 				t.Errorf("%q: %s has score %v, explained %v", text, Name(hit.Item), hit.Score, got)
 			}
 		}
@@ -269,6 +269,73 @@ func TestExplanation(t *testing.T) {
 		if !ways[via] {
 			t.Errorf("no word was answered as %s", via)
 		}
+	}
+}
+
+// TestSentences holds that an item that answers one of two sentences whole
+// stands before one that has half of each.
+func TestSentences(t *testing.T) {
+	x := open(t, Source{Items: append(noise(),
+		tool("a", "x1", "Paints fences green."), tool("b", "x2", "Bakes apple cakes."), tool("c", "x3", "Green cakes."),
+	)}, Options{})
+	result := search(t, x, Query{Text: "Paint the fence green. Then bake apple cakes!", Explain: true})
+	if got := names(result); len(got) < 2 || slices.Contains(got[:2], "c:x3") {
+		t.Errorf("found %q", got)
+	}
+	for _, hit := range result.Hits[:2] {
+		if hit.Explanation.Clause <= 0 {
+			t.Errorf("%s has nothing for its sentence: %+v", Name(hit.Item), hit.Explanation)
+		}
+	}
+	for _, hit := range search(t, x, Query{Text: "Paint the fence", Explain: true}).Hits {
+		if hit.Explanation.Clause != 0 {
+			t.Error("a single sentence counts twice")
+		}
+	}
+}
+
+// TestServerSaid holds that a query that says a server's name whole prefers it
+// to one of which it says half.
+func TestServerSaid(t *testing.T) {
+	x := open(t, Source{Items: append(noise(), tool("blue-harbor", "go", "Goes."), tool("blue", "go", "Goes."), tool("harbor", "halt", ""))}, Options{})
+	if got := names(search(t, x, Query{Text: "halt blue"})); got[0] != "harbor:halt" {
+		t.Errorf("halt blue finds %q", got)
+	}
+	if got := names(search(t, x, Query{Text: "blue ships"})); got[0] != "blue:go" {
+		t.Errorf("blue ships finds %q", got)
+	}
+}
+
+// TestSynonyms holds that words are found by their stems, in both directions.
+func TestSynonyms(t *testing.T) {
+	all, s := synonyms(), newStemmer()
+	for _, c := range all.classes {
+		for _, word := range c.words {
+			for _, other := range c.words {
+				term, stem := s.stem(word), s.stem(other)
+				if term != stem && !slices.ContainsFunc(all.of(term), func(have synonym) bool { return have.term == stem }) {
+					t.Errorf("%s does not find %s", word, other)
+				}
+			}
+		}
+	}
+	if got := all.of("xyzzy"); got != nil {
+		t.Errorf("a word of no class finds %v", got)
+	}
+	if got := all.of(s.stem("deleting")); len(got) == 0 || got[0] != (synonym{s.stem("remove"), synonymWeight}) {
+		t.Errorf("deleting finds %v", got)
+	}
+}
+
+func TestVocabularyKnowsTheFields(t *testing.T) {
+	v := newVocabulary(map[string]uint8{"a": 1, "ab": 2, "abc": 4, "天": 128, "zz": 255})
+	for term, want := range map[string]uint8{"a": 1, "ab": 2, "abc": 4, "天": 128, "zz": 255, "": 0, "aa": 0, "b": 0, "zzz": 0, "a 01": 0} {
+		if got := v.has(term); got != want {
+			t.Errorf("%q is in fields %x, want %x", term, got, want)
+		}
+	}
+	if got := newVocabulary(nil).has("a"); got != 0 {
+		t.Errorf("an empty vocabulary has a in %x", got)
 	}
 }
 

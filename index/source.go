@@ -13,7 +13,7 @@ import (
 // layout is the form of what is indexed and of the folder. It is part of every
 // generation, so that another build of the program never reads a folder whose
 // words were split in another way.
-const layout = "1"
+const layout = "2"
 
 // Server is what the search knows of a server besides its items.
 type Server struct {

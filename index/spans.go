@@ -11,8 +11,8 @@ func Spans(query, text string) []Span {
 	asked := map[string]bool{}
 	for _, w := range newPlan(query).terms {
 		asked[w.term] = true
-		for _, other := range synonyms()[w.term] {
-			asked[other] = true
+		for _, other := range synonyms().of(w.term) {
+			asked[other.term] = true
 		}
 	}
 	var spans []Span

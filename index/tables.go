@@ -16,8 +16,9 @@ import (
 type tables struct {
 	// means are the mean lengths of the fields in terms.
 	means [fieldCount]float64
-	// names are, by item, the sum of the rarity of the terms of its name.
-	names []float32
+	// names and servers are, by item, the sum of the rarity of the terms of its
+	// name and of its server's.
+	names, servers []float32
 	// order says which item a document number of bleve stands for; bleve
 	// numbers documents as it likes.
 	order []uint32
@@ -32,13 +33,15 @@ func rarity(found, all int) float64 {
 
 // measure fills all but the order.
 func measure(entries []entry) *tables {
-	t := &tables{names: make([]float32, len(entries))}
+	t := &tables{names: make([]float32, len(entries)), servers: make([]float32, len(entries))}
 	frequency := map[string]int{}
+	where := map[string]uint8{}
 	last := map[string]int{}
 	for i, d := range entries {
 		for f, terms := range d.terms {
 			t.means[f] += float64(len(terms))
 			for _, term := range terms {
+				where[term] |= 1 << f
 				if last[term] != i+1 {
 					last[term] = i + 1
 					frequency[term]++
@@ -46,20 +49,25 @@ func measure(entries []entry) *tables {
 			}
 		}
 	}
-	t.words = newVocabulary(frequency)
+	t.words = newVocabulary(where)
 	for f := range t.means {
 		t.means[f] = max(t.means[f]/float64(max(len(entries), 1)), 1)
 	}
-	for i, d := range entries {
+	round := 0
+	clear(last)
+	rare := func(terms []string) float32 {
+		round++
 		sum := 0.0
-		var seen []string
-		for _, term := range d.terms[fieldName] {
-			if before := len(seen); len(appendNew(seen, term)) > before {
-				seen = append(seen, term)
+		for _, term := range terms {
+			if last[term] != round {
+				last[term] = round
 				sum += rarity(frequency[term], len(entries))
 			}
 		}
-		t.names[i] = float32(sum)
+		return float32(sum)
+	}
+	for i, d := range entries {
+		t.names[i], t.servers[i] = rare(d.terms[fieldName]), rare(d.terms[fieldServer])
 	}
 	return t
 }
@@ -94,8 +102,10 @@ func (t *tables) encode() []byte {
 	for _, mean := range t.means {
 		b = binary.LittleEndian.AppendUint64(b, math.Float64bits(mean))
 	}
-	for _, name := range t.names {
-		b = binary.LittleEndian.AppendUint32(b, math.Float32bits(name))
+	for _, sums := range [][]float32{t.names, t.servers} {
+		for _, sum := range sums {
+			b = binary.LittleEndian.AppendUint32(b, math.Float32bits(sum))
+		}
 	}
 	for _, item := range t.order {
 		b = binary.LittleEndian.AppendUint32(b, item)
@@ -109,21 +119,22 @@ func decodeTables(b []byte) (*tables, error) {
 		return nil, errors.New("tables are cut short")
 	}
 	count := int(binary.LittleEndian.Uint32(b))
-	if len(b) < head+8*count {
+	if len(b) < head+12*count {
 		return nil, errors.New("tables are cut short")
 	}
-	t := &tables{names: make([]float32, count), order: make([]uint32, count)}
+	t := &tables{names: make([]float32, count), servers: make([]float32, count), order: make([]uint32, count)}
 	for f := range t.means {
 		t.means[f] = math.Float64frombits(binary.LittleEndian.Uint64(b[4+8*f:]))
 	}
 	for i := range count {
 		t.names[i] = math.Float32frombits(binary.LittleEndian.Uint32(b[head+4*i:]))
-		t.order[i] = binary.LittleEndian.Uint32(b[head+4*(count+i):])
+		t.servers[i] = math.Float32frombits(binary.LittleEndian.Uint32(b[head+4*(count+i):]))
+		t.order[i] = binary.LittleEndian.Uint32(b[head+4*(2*count+i):])
 		if int(t.order[i]) >= count {
 			return nil, errors.New("tables name an item that there is not")
 		}
 	}
-	t.words = &vocabulary{text: string(b[head+8*count:])}
+	t.words = &vocabulary{text: string(b[head+12*count:])}
 	return t, nil
 }
 

@@ -1,8 +1,11 @@
 package index
 
 import (
+	"fmt"
+	"maps"
 	"math/bits"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"unicode/utf8"
@@ -12,7 +15,9 @@ import (
 // bleve could tell too, but the automaton it builds for a long word takes tens
 // of milliseconds.
 type vocabulary struct {
-	text string // the terms in alphabetical order, a line each
+	// text is the terms in alphabetical order, a line each, with the set of the
+	// fields that have the term as two hexadecimal digits.
+	text string
 
 	once    sync.Once
 	entries []vocabularyEntry
@@ -24,15 +29,34 @@ type vocabularyEntry struct {
 	mask   uint64
 }
 
-func newVocabulary(frequency map[string]int) *vocabulary {
-	terms := make([]string, 0, len(frequency))
-	for term := range frequency {
-		if utf8.RuneCountInString(term) >= 3 {
-			terms = append(terms, term)
+func newVocabulary(fields map[string]uint8) *vocabulary {
+	var text strings.Builder
+	for _, term := range slices.Sorted(maps.Keys(fields)) {
+		fmt.Fprintf(&text, "%s %02x\n", term, fields[term])
+	}
+	return &vocabulary{text: text.String()}
+}
+
+// has is the set of the fields that have a term, a bit each. Asking bleve costs
+// an allocation for each field.
+func (v *vocabulary) has(term string) uint8 {
+	low, high := 0, len(v.text)
+	for low < high {
+		middle := low + (high-low)/2
+		start := strings.LastIndexByte(v.text[low:middle], '\n') + 1 + low
+		end := start + strings.IndexByte(v.text[start:], '\n')
+		line, digits, _ := strings.Cut(v.text[start:end], " ")
+		switch c := strings.Compare(line, term); {
+		case c < 0:
+			low = end + 1
+		case c > 0:
+			high = start
+		default:
+			fields, _ := strconv.ParseUint(digits, 16, 8)
+			return uint8(fields)
 		}
 	}
-	slices.Sort(terms)
-	return &vocabulary{text: strings.Join(terms, "\n")}
+	return 0
 }
 
 // letters is a set of the characters of a term: two terms whose sets differ by
@@ -46,12 +70,11 @@ func letters(term string) (mask uint64) {
 
 func (v *vocabulary) load() {
 	v.once.Do(func() {
-		if v.text == "" {
-			return
-		}
-		v.entries = make([]vocabularyEntry, 0, strings.Count(v.text, "\n")+1)
-		for term := range strings.SplitSeq(v.text, "\n") {
-			v.entries = append(v.entries, vocabularyEntry{term, utf8.RuneCountInString(term), letters(term)})
+		for line := range strings.Lines(v.text) {
+			term, _, _ := strings.Cut(line, " ")
+			if length := utf8.RuneCountInString(term); length >= 3 {
+				v.entries = append(v.entries, vocabularyEntry{term, length, letters(term)})
+			}
 		}
 	})
 }

@@ -14,6 +14,13 @@ import (
 const conversation = "please help want need like would could can me my i you your give let know tell just also " +
 	"some any using use provide make sure thanks thank hello hi hey currently looking trying able im id ive dont"
 
+// polite are words that more often belong to the asking than to what is asked
+// for, but may be the very thing that a tool does.
+const polite = "need needs wanted wants suggest suggestion suggestions recommend recommendation recommendations " +
+	"advice assist assistance kindly wonder wondering interested possible possibly question hoping hope wish looks " +
+	"going go gone tell say said think thought really actually specific specifically particular particularly " +
+	"something anything someone anyone everything thing things ensure ideally perhaps maybe"
+
 // maxWord is the length of a word in bytes from which on it is none: a key, a
 // picture, an attack.
 const maxWord = 64
@@ -101,6 +108,14 @@ var stopWords = sync.OnceValue(func() analysis.TokenMap {
 	return words
 })
 
+var politeWords = sync.OnceValue(func() map[string]bool {
+	words := map[string]bool{}
+	for _, w := range strings.Fields(polite) {
+		words[w] = true
+	}
+	return words
+})
+
 // stemmer brings the forms of a word together. It remembers what it was asked,
 // and is not to be used from several goroutines.
 type stemmer struct {
@@ -120,6 +135,10 @@ func (s *stemmer) stem(word string) string {
 	}
 	token := &analysis.Token{Term: []byte(word)}
 	stem := string(s.filter.Filter(analysis.TokenStream{token})[0].Term)
+	// The stemmer has verifi for verify and verif for verification.
+	if len(stem) > 5 && strings.HasSuffix(stem, "ifi") {
+		stem = stem[:len(stem)-1]
+	}
 	s.known[word] = stem
 	return stem
 }
