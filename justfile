@@ -19,6 +19,15 @@ bench *flags:
     go build -trimpath -ldflags "-s -w" -o mcpproxy .
     go run ./testdata/bench -mcpproxy mcpproxy {{flags}}
 
+# measure the search beside the plain mapping of bleve (MCPPROXY_RETRIEVAL names a folder with more data sets)
+bench-retrieval:
+    go test -run '^$' -bench '^BenchmarkRetrieval$' -benchtime 1x ./index
+
+# count what each mode costs a model, in tokens
+tokens:
+    go build -trimpath -ldflags "-s -w" -o mcpproxy .
+    go run ./testdata/tokens -mcpproxy mcpproxy
+
 # one small round of every measurement
 bench-smoke:
     .ci/run npm bench

@@ -58,7 +58,7 @@ func (a *app) compose(ctx context.Context, cfg *config.Config, audience audience
 	c.cfg.Store(cfg)
 	options := upstream.Options{
 		Servers:  usable(cfg),
-		Env:      config.Env{Environ: a.Environ, Home: a.Home, Dir: a.Dir},
+		Env:      a.env(),
 		Session:  audience.session,
 		Store:    c.openStore,
 		LogDir:   filepath.Join(cfg.DataDir, logFolder),

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -9,6 +10,8 @@ import (
 	"strings"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"mcpproxy/mcp/catalog"
 )
 
 // throughVariant are the arguments of the tools that call tools.
@@ -55,9 +58,9 @@ func (c *demoClient) retrieve(ctx context.Context, query string) (callWith strin
 		}
 		var more []string
 		for _, tool := range answer.Tools {
-			more = append(more, tool.ID+tool.Sig+" with "+tool.CallWith)
+			more = append(more, tool.ID+tool.Sig+" "+cmp.Or(tool.CallWith, catalog.Destructive.String()))
 		}
-		callWith = answer.Tools[0].CallWith
+		callWith = "call_tool_" + cmp.Or(answer.Tools[0].CallWith, catalog.Destructive.String())
 		return fmt.Sprintf("%q: %d of %d that fit, about %d tokens", query, len(answer.Tools), answer.Total, len(text)/4), more, nil
 	})
 	return callWith, err

@@ -35,6 +35,9 @@ func (a *app) loadOptions() config.LoadOptions {
 	}
 }
 
+// env is where references in the configuration find their values.
+func (a *app) env() config.Env { return config.Env{Environ: a.Environ, Home: a.Home, Dir: a.Dir} }
+
 // own is how entries that lead back to this program are recognised. It listens
 // nowhere, so a server on the address of "listen" is somebody else's.
 func (a *app) own() config.Own {

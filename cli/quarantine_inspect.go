@@ -71,7 +71,7 @@ func (c *core) inspect(ctx context.Context, a *app, server *config.Server) ([]po
 	}
 	set := upstream.Open(ctx, upstream.Options{
 		Servers:  []config.Server{*server},
-		Env:      config.Env{Environ: a.Environ, Home: a.Home, Dir: a.Dir},
+		Env:      a.env(),
 		Store:    func() *store.DB { return nil }, // nothing of it is known to anybody else
 		LogDir:   folder,
 		StartDir: filepath.Join(c.cfg.Load().DataDir, "starts"),

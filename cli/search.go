@@ -4,11 +4,13 @@ import (
 	"context"
 	"crypto/rand"
 	"path/filepath"
+	"sync"
 	"time"
 
 	"mcpproxy/index"
 	"mcpproxy/mcp/activity"
 	"mcpproxy/mcp/auth"
+	"mcpproxy/mcp/catalog"
 	"mcpproxy/mcp/router"
 )
 
@@ -22,13 +24,39 @@ const (
 // newSearch returns the search over what the servers of a core offer.
 func (c *core) newSearch(a *app) *router.Search {
 	return router.NewSearch(router.SearchOptions{
-		Gate: c.gate, Settings: c.settings, Usage: c.usage,
-		Index: index.Options{
-			Folder: filepath.Join(c.cfg.Load().DataDir, indexFolder),
-			Lease:  func(ctx context.Context) (func(), bool) { return c.leaseIndex(ctx, a) },
-			Warn:   once(func(err error) { a.warn("search: " + err.Error() + "; it is searched in memory") }),
-		},
+		Gate: c.gate, Settings: c.settings, Usage: c.usage, Index: c.indexOptions(a),
 	})
+}
+
+// indexOptions say where the index may lie, and who has a say in the ranking.
+func (c *core) indexOptions(a *app) index.Options {
+	cfg := c.cfg.Load()
+	options := index.Options{
+		Folder: filepath.Join(cfg.DataDir, indexFolder),
+		Lease:  func(ctx context.Context) (func(), bool) { return c.leaseIndex(ctx, a) },
+		Warn:   once(func(err error) { a.warn("search: " + err.Error() + "; the search goes on without it") }),
+	}
+	if wanted := cfg.SearchEmbedding; wanted.URL != "" {
+		options.ScorerWeight = float64(wanted.Weight) / 100
+		options.Scorer = endpoint(sync.OnceValues(func() (*index.Embedding, error) {
+			resolved, err := wanted.Resolve(a.env(), cfg.Path)
+			return index.NewEmbedding(index.EmbeddingOptions{URL: resolved.URL, Model: resolved.Model, Key: resolved.Key}), err
+		}))
+	}
+	return options
+}
+
+// endpoint is an endpoint of embeddings, of which references are resolved when it
+// is first asked.
+type endpoint func() (*index.Embedding, error)
+
+// Scores implements index.Scorer.
+func (e endpoint) Scores(ctx context.Context, query string, items []*catalog.Item) ([]float64, error) {
+	embedding, err := e()
+	if err != nil {
+		return nil, err
+	}
+	return embedding.Scores(ctx, query, items)
 }
 
 // leaseIndex asks for the right to write the search index, which one process has

@@ -15,11 +15,11 @@ const conversation = "please help want need like would could can me my i you you
 	"some any using use provide make sure thanks thank hello hi hey currently looking trying able im id ive dont"
 
 // polite are words that more often belong to the asking than to what is asked
-// for, but may be the very thing that a tool does.
-const polite = "need needs wanted wants suggest suggestion suggestions recommend recommendation recommendations " +
-	"advice assist assistance kindly wonder wondering interested possible possibly question hoping hope wish looks " +
-	"going go gone tell say said think thought really actually specific specifically particular particularly " +
-	"something anything someone anyone everything thing things ensure ideally perhaps maybe"
+// for: wishes, and when it is to be.
+const polite = "need needs needed want wants wanted wish hope love help helps helping kindly suggest suggestion suggestions recommend recommendation recommendations " +
+	"advise advice tell know wonder wondering curious trying try interested looking planning going " +
+	"since ago yesterday today tomorrow tonight soon currently again " +
+	"something anything someone anyone everything thing things really actually maybe perhaps possible possibly"
 
 // maxWord is the length of a word in bytes from which on it is none: a key, a
 // picture, an attack.

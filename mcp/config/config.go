@@ -74,6 +74,7 @@ type Config struct {
 	Instructions             string
 	AdvertiseUpstreamServers bool
 	StrictServerValidation   bool // intent_declaration.strict_server_validation
+	SearchEmbedding          SearchEmbedding
 	EnableWebUI              bool // features.enable_web_ui
 
 	OutputSanitisation OutputSanitisation

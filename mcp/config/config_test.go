@@ -45,6 +45,7 @@ func TestDefaults(t *testing.T) {
 		{"tool_response_mode", c.ToolResponseMode, "full"},
 		{"direct_tool_response_mode", c.DirectToolResponseMode, "full"},
 		{"tools_limit", c.ToolsLimit, 15},
+		{"search_embedding", c.SearchEmbedding, SearchEmbedding{Weight: 50}},
 		{"tool_response_limit", c.ToolResponseLimit, 20000},
 		{"max_result_size_chars", c.MaxResultSizeChars, 500000},
 		{"health_check_interval", c.HealthCheckInterval, 30 * time.Second},

@@ -74,6 +74,7 @@ func Diff(old, new *Config) Changes {
 		{"data_dir", old.DataDir != new.DataDir},
 		{"api_key", old.APIKey != new.APIKey},
 		{"routing_mode", old.RoutingMode != new.RoutingMode},
+		{"search_embedding", old.SearchEmbedding != new.SearchEmbedding},
 	}
 	for _, r := range restart {
 		if r.changed {

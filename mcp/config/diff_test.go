@@ -59,12 +59,12 @@ func TestDiff(t *testing.T) {
 	old := parse(t, `{"listen": "127.0.0.1:1", "mcpServers": {
 		"gone": {"command": "x"}, "args": {"command": "x", "args": ["1"]}, "same": {"command": "x"}, "off": {"command": "x"},
 		"broken": {"command": "x"}, "tags": {"command": "x"}, "mended": {"commando": "x"}}}`)
-	new := parse(t, `{"listen": "127.0.0.1:2", "routing_mode": "direct", "api_key": "k", "mcpServers": {
+	new := parse(t, `{"listen": "127.0.0.1:2", "routing_mode": "direct", "api_key": "k", "search_embedding": {"model": "m"}, "mcpServers": {
 		"tags": {"command": "x", "tags": ["t"]}, "args": {"command": "x", "args": ["2"]}, "same": {"command": "x"}, "off": {"command": "x", "enabled": false},
 		"broken": {"command": "x", "args": 1}, "mended": {"command": "x"}, "fresh": {"command": "x"}, "fresh": {"command": "y"}}}`)
 	want := Changes{
 		Added: []string{"mended", "fresh"}, Removed: []string{"gone", "off", "broken"}, Reconnect: []string{"args"}, Updated: []string{"tags"},
-		Restart: []string{"listen", "api_key", "routing_mode"},
+		Restart: []string{"listen", "api_key", "routing_mode", "search_embedding"},
 	}
 	if got := Diff(old, new); !reflect.DeepEqual(got, want) {
 		t.Errorf("got  %+v\nwant %+v", got, want)

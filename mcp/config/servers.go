@@ -39,7 +39,8 @@ func (d *decoder) servers(c *Config, root *hujson.Object, env environ) error {
 func (d *decoder) bareServers(root *hujson.Object) error {
 	known := make(map[string]bool)
 	for _, f := range defaults().fields() {
-		known[f.key] = true
+		key, _, _ := strings.Cut(f.key, ".")
+		known[key] = true
 	}
 	for i := range root.Members {
 		m := &root.Members[i]

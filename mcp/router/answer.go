@@ -36,7 +36,7 @@ type Answer struct {
 type Entry struct {
 	Item *catalog.Item
 	Tier catalog.Tier
-	// Score falls from entry to entry, in hundredths.
+	// Score falls from entry to entry. It is whole, and comparable within one answer.
 	Score float64
 
 	public string // its name in lists
@@ -115,12 +115,18 @@ func (e *Entry) shape() any {
 		ID       string  `json:"id"`
 		Sig      string  `json:"sig,omitempty"`
 		Desc     string  `json:"desc,omitempty"`
-		CallWith string  `json:"call_with"`
+		CallWith string  `json:"call_with,omitempty"`
 		Score    float64 `json:"score"`
 		Lossy    bool    `json:"lossy,omitempty"`
-	}{ID: fullName(e.Item), CallWith: variantName(e.Tier), Score: e.Score}
+	}{ID: fullName(e.Item), Score: e.Score}
+	if e.Tier < catalog.Destructive {
+		c.CallWith = e.Tier.String()
+	}
 	if e.form == compact {
-		c.Sig, c.Lossy = signature(e.Item)
+		c.Sig, c.Lossy = briefly(e.Item)
+		if c.Sig == "()" {
+			c.Sig = ""
+		}
 		c.Desc = firstSentence(e.Description())
 	}
 	return c
@@ -163,7 +169,8 @@ func (e *Entry) otherShape() any {
 // Words that go with the entries of an answer.
 const (
 	usageText   = `call what you choose with the tool in its "call_with": {"name": "server:tool", "args": {…}}`
-	compactHint = `sig: * required, = default, ~ says less than the schema; describe_tool {"tool_ids": ["server:tool"]} gives the whole`
+	compactHint = `call_with read is call_tool_read, write call_tool_write, none call_tool_destructive; ` +
+		`sig: * required, = default, no type = string, no sig = no arguments, ~ says less than the schema; describe_tool {"tool_ids": ["server:tool"]} gives the whole`
 	mixedHint   = `compact from entry %d on`
 	bareHint    = `names alone from entry %d on, describe_tool gives the rest`
 	leftHint    = `%d more left out: lower "limit", or search for one need at a time`

@@ -12,7 +12,7 @@ import (
 // made when it is first needed, and anew when what is offered has changed.
 type finder struct {
 	options index.Options
-	turn    chan struct{} // holds one while nobody makes an index
+	turn    chan struct{} // holds one while nobody replaces the index
 
 	mu    sync.Mutex
 	index *index.Index
@@ -44,15 +44,17 @@ func (f *finder) at(ctx context.Context, snapshot *catalog.Snapshot) (*index.Ind
 	for _, server := range snapshot.Servers() {
 		descriptions[server.Name] = server.About
 	}
-	next, err := index.Open(ctx, index.FromSnapshot(snapshot, descriptions), f.options)
+	f.mu.Lock()
+	old := f.index
+	f.mu.Unlock()
+	next, err := old.Next(ctx, index.FromSnapshot(snapshot, descriptions), f.options)
 	if err != nil {
 		return nil, err
 	}
 	f.mu.Lock()
-	old := f.index
 	f.index, f.of = next, snapshot
 	f.mu.Unlock()
-	if old != nil {
+	if old != nil && old != next {
 		_ = old.Close() // it was only read
 	}
 	return next, nil
@@ -83,6 +85,8 @@ func (f *finder) search(ctx context.Context, snapshot *catalog.Snapshot, q index
 }
 
 func (f *finder) close() error {
+	<-f.turn
+	defer func() { f.turn <- struct{}{} }()
 	f.mu.Lock()
 	x := f.index
 	f.index, f.of = nil, nil

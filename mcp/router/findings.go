@@ -247,11 +247,12 @@ func (f *finding) statistics(ctx context.Context, a *Answer) error {
 	return nil
 }
 
-// searchDebug is how a search was made.
+// searchDebug is how a search was made. What would tell of items that the caller
+// may not use is left out for who is not told of such.
 type searchDebug struct {
 	TookMS     float64 `json:"took_ms"`
-	Indexed    int     `json:"indexed"` // items
-	Generation string  `json:"generation"`
+	Indexed    int     `json:"indexed,omitempty"` // items
+	Generation string  `json:"generation,omitempty"`
 	InFolder   bool    `json:"in_folder"`
 }
 
@@ -260,5 +261,9 @@ func (f *finding) debug(ctx context.Context, began time.Time) (*searchDebug, err
 	if err != nil {
 		return nil, err
 	}
-	return &searchDebug{float64(time.Since(began).Microseconds()) / 1000, x.Len(), x.Generation(), x.InFolder()}, nil
+	d := &searchDebug{TookMS: float64(time.Since(began).Microseconds()) / 1000}
+	if f.s.options.Gate.Explained(f.caller) {
+		d.Indexed, d.Generation, d.InFolder = x.Len(), x.Generation(), x.InFolder()
+	}
+	return d, nil
 }

@@ -202,7 +202,10 @@ func TestRetrieveEntries(t *testing.T) {
 		if tool.InputSchema != nil || tool.ID == "" {
 			t.Errorf("%+v", tool)
 		}
-		if tool.ID == "s:read" && (tool.Desc != "Reads a thing." || !strings.Contains(tool.Sig, "b*: string")) {
+		if tool.ID == "s:change" && tool.CallWith != "write" || tool.ID == "s:wipe" && tool.CallWith != "" {
+			t.Errorf("%+v", tool)
+		}
+		if tool.ID == "s:read" && (tool.Desc != "Reads a thing." || tool.Sig != "(b*:string=1.0,a:any~)" || tool.CallWith != "read") {
 			t.Errorf("%+v", tool)
 		}
 	}

@@ -153,13 +153,13 @@ func (f *finding) resolveServers() {
 	}
 }
 
-// scoreDigits is how exact a score is told: hundredths.
-const scoreDigits = 100
+// scoreUnit is how many parts of one a score is told in.
+const scoreUnit = 100
 
 // ranked are hits by the score that is told, then by name.
 func (f *finding) ranked(hits []index.Hit) []index.Hit {
 	for i := range hits {
-		hits[i].Score = math.Round(hits[i].Score*scoreDigits) / scoreDigits
+		hits[i].Score = math.Round(hits[i].Score * scoreUnit)
 	}
 	slices.SortStableFunc(hits, func(a, b index.Hit) int {
 		return cmp.Or(cmp.Compare(b.Score, a.Score), cmp.Compare(fullName(a.Item), fullName(b.Item)))

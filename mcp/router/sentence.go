@@ -8,14 +8,14 @@ import (
 )
 
 // maxSentence is the length of a first sentence in characters.
-const maxSentence = 200
+const maxSentence = 120
 
 // abbreviations are words whose full stop ends no sentence.
 var abbreviations = []string{"e.g", "i.e", "vs", "cf", "ca", "approx", "incl", "max", "min", "fig", "no", "mr", "mrs", "dr", "st"}
 
 // firstSentence is the first sentence of a description in one line: up to its
 // full stop, an empty line, or a line that does not go on with a small letter.
-// What is longer than 200 characters ends in "…".
+// What is longer than 120 characters ends in "…".
 func firstSentence(description string) string {
 	text := strings.TrimFunc(strings.ToValidUTF8(description, "\uFFFD"), spacing)
 	end := len(text)

@@ -28,10 +28,10 @@ func TestFirstSentence(t *testing.T) {
 		{"検索しますか？はい", "検索しますか？"},
 		{"red \x1b[31m and \u2028 bell \a", "red [31m and bell"},
 		{"not \xff UTF-8. More.", "not \uFFFD UTF-8."},
-		{strings.Repeat("word ", 60), strings.TrimSpace(strings.Repeat("word ", 39)) + "…"},
-		{strings.Repeat("x", 250), strings.Repeat("x", 199) + "…"},
-		{strings.Repeat("字", 250), strings.Repeat("字", 199) + "…"},
-		{strings.Repeat("x", 199) + ".", strings.Repeat("x", 199) + "."},
+		{strings.Repeat("word ", 60), strings.TrimSpace(strings.Repeat("word ", 23)) + "…"},
+		{strings.Repeat("x", 250), strings.Repeat("x", 119) + "…"},
+		{strings.Repeat("字", 250), strings.Repeat("字", 119) + "…"},
+		{strings.Repeat("x", 119) + ".", strings.Repeat("x", 119) + "."},
 	} {
 		if got := firstSentence(test.description); got != test.want {
 			t.Errorf("first sentence of %q\n got %q\nwant %q", test.description, got, test.want)

@@ -13,7 +13,8 @@ import (
 
 // Limits of a signature, in bytes.
 const (
-	maxSignature = 600 // the whole, where nobody wants it shorter
+	maxSignature = 600 // the whole
+	maxBrief     = 48  // the whole, in little
 	maxParameter = 200 // the type of one parameter, before its nesting is cut
 	maxNesting   = 2   // objects within objects that are written out
 )
@@ -31,19 +32,31 @@ const (
 // type null, since leaving the parameter out says the same. Numbers and defaults
 // are written as in the schema. Resources have no arguments, and the signature "".
 func signature(item *catalog.Item) (sig string, lossy bool) {
-	return signatureWithin(item, maxSignature)
+	return signatureIn(item, notation{", ", ": ", " = ", false}, maxSignature)
 }
 
-// signatureWithin is a signature of at most so many bytes, some twenty at least.
-// What is too long loses first the types of optional parameters, from the end on,
-// then these themselves, and then the same of the required ones.
-func signatureWithin(item *catalog.Item, limit int) (sig string, lossy bool) {
+// briefly is the signature in as little as a model can read: without blanks, and a
+// parameter without a type is a string.
+func briefly(item *catalog.Item) (sig string, lossy bool) {
+	return signatureIn(item, notation{",", ":", "=", true}, maxBrief)
+}
+
+// notation is what stands between the parts of a signature.
+type notation struct {
+	comma, colon, equals string
+	text                 bool // the type string is left out
+}
+
+// signatureIn is a signature of at most so many bytes, some twenty at least. What is
+// too long loses first the types of optional parameters, from the end on, then these
+// themselves, and then the same of the required ones.
+func signatureIn(item *catalog.Item, n notation, limit int) (sig string, lossy bool) {
 	switch item.Kind {
 	case catalog.Tool:
-		r := newSchemaReader(wire.Member(item.Raw, "inputSchema"), limit)
+		r := newSchemaReader(wire.Member(item.Raw, "inputSchema"), n, limit)
 		return r.parameters()
 	case catalog.Prompt:
-		return joinParameters(promptParameters(wire.Member(item.Raw, "arguments")), limit)
+		return joinParameters(promptParameters(wire.Member(item.Raw, "arguments")), n, limit)
 	}
 	return "", false
 }
@@ -95,16 +108,18 @@ func (p parameter) label() string {
 }
 
 // full is the parameter with its type and default.
-func (p parameter) full() string {
+func (p parameter) full(n notation) string {
 	name, kind := p.label(), p.kind.text
-	if p.def == "" {
-		return name + ": " + kind
-	}
 	plain := strings.TrimSuffix(kind, "~")
-	if plain == shownType(p.rawDefault) {
-		return name + kind[len(plain):] + " = " + p.def
+	switch {
+	case p.def == "" && n.text && plain == "string":
+		return name + kind[len(plain):]
+	case p.def == "":
+		return name + n.colon + kind
+	case plain == shownType(p.rawDefault):
+		return name + kind[len(plain):] + n.equals + p.def
 	}
-	return name + ": " + kind + " = " + p.def
+	return name + n.colon + kind + n.equals + p.def
 }
 
 // shownType is the type that a value shows, "" where that is open.
@@ -137,14 +152,15 @@ func order(required bool) int {
 }
 
 // joinParameters is the list in brackets, within limit-1 bytes.
-func joinParameters(list []parameter, limit int) (string, bool) {
-	const separator, rest = ", ", "…~"
+func joinParameters(list []parameter, n notation, limit int) (string, bool) {
+	const rest = "…~"
+	separator := n.comma
 	limit -= len("~") // which may be added
 	requiredFirst(list)
 	texts := make([]string, len(list))
 	size, lossy := len("()"), false
 	for i, p := range list {
-		texts[i] = p.full()
+		texts[i] = p.full(n)
 		size += len(texts[i]) + len(separator)
 		lossy = lossy || p.kind.lossy
 	}

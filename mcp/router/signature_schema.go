@@ -24,10 +24,11 @@ type schemaReader struct {
 	targets map[string]json.RawMessage // of references, nil where there is none
 	left    int                        // of maxWork
 	limit   int                        // of the signature, in bytes
+	notation
 }
 
-func newSchemaReader(root json.RawMessage, limit int) *schemaReader {
-	return &schemaReader{root: root, targets: map[string]json.RawMessage{}, left: maxWork, limit: limit}
+func newSchemaReader(root json.RawMessage, n notation, limit int) *schemaReader {
+	return &schemaReader{root: root, targets: map[string]json.RawMessage{}, left: maxWork, limit: limit, notation: n}
 }
 
 // shapeOf is a schema with its references followed and the parts of allOf put
@@ -85,7 +86,7 @@ func (r *schemaReader) parameters() (string, bool) {
 // listOf is the list of an object's members in brackets.
 func (r *schemaReader) listOf(s *shapeOf) (string, bool) {
 	list := r.members(s, 1, maxNesting)
-	text, lossy := joinParameters(list, r.limit)
+	text, lossy := joinParameters(list, r.notation, r.limit)
 	if s.loses || len(s.variants) > 0 {
 		return text + "~", true
 	}

@@ -130,6 +130,27 @@ func TestSignatureIsShort(t *testing.T) {
 	}
 }
 
+func TestSignatureWithin(t *testing.T) {
+	schema := `{"properties":{"state":{"enum":["open","closed"],"default":"open"},"owner":{"type":"string"},"labels":{"type":"array","items":{"type":"string"}},"page":{"type":"integer"}},"required":["owner"]}`
+	for _, test := range []struct {
+		limit int
+		want  string
+	}{
+		{100, "(owner*: string, state: open|closed = open, labels: string[], page: int)"},
+		{70, "(owner*: string, state: open|closed = open, labels, page, …~)"},
+		{50, "(owner*: string, state, labels, page, …~)"},
+		{40, "(owner*: string, state, labels, …~)"},
+		{26, "(owner*: string, …~)"},
+		{20, "(owner*, …~)"},
+		{10, "(…~)"},
+	} {
+		got, lossy := signatureIn(toolWithSchema(schema), notation{", ", ": ", " = ", false}, test.limit)
+		if got != test.want || lossy != strings.Contains(test.want, "~") || len(got) > max(test.limit, 20) {
+			t.Errorf("within %d bytes, lossy %v:\n got %s\nwant %s", test.limit, lossy, got, test.want)
+		}
+	}
+}
+
 // No schema may take time: each of these is small, and endless.
 func TestSignatureOfBombs(t *testing.T) {
 	doubling := `{"$defs":{`
@@ -179,3 +200,20 @@ func FuzzSignature(f *testing.F) {
 }
 
 func notInOneLine(r rune) bool { return unicode.IsControl(r) || r == '\u2028' || r == '\u2029' }
+
+// In brief a parameter without a type is a string.
+func TestBriefly(t *testing.T) {
+	for schema, want := range map[string]string{
+		`{}`: "()",
+		`{"properties":{"a":{"type":"string"},"b":{"type":"string","format":"uri"},"c":{"type":"integer","default":1},"d":{"type":"string","default":"x"}},"required":["a"]}`: "(a*,b~,c=1,d=x)",
+		`{"properties":{"a":{"type":"object","properties":{"x":{"type":"string"},"y":{"type":"array","items":{"type":"string"}}}}}}`:                                          "(a:{x,y:string[]})",
+		`{"properties":{"a":{},"b":{"type":["string","null"]}},"required":["b"]}`:                                                                                             "(b*:string|null,a:any)",
+	} {
+		if got, lossy := briefly(toolWithSchema(schema)); got != want || lossy != strings.Contains(want, "~") {
+			t.Errorf("%s: %s, lossy %v", schema, got, lossy)
+		}
+	}
+	if got, lossy := briefly(toolWithSchema(manyParameters(9, 9))); len(got) > maxBrief || !lossy {
+		t.Errorf("%d bytes: %s", len(got), got)
+	}
+}

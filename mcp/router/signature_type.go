@@ -107,7 +107,7 @@ func (r *schemaReader) array(s *shapeOf, deep, nesting int) typed {
 		kind := r.typeWithin(schema, deep, nesting)
 		texts, whole.lossy = append(texts, kind.text), whole.lossy || kind.lossy
 	}
-	whole.text = "[" + strings.Join(texts, ", ") + "]"
+	whole.text = "[" + strings.Join(texts, r.comma) + "]"
 	return whole
 }
 
@@ -127,9 +127,9 @@ func (r *schemaReader) object(s *shapeOf, deep, nesting int) typed {
 			texts, whole.lossy = append(texts, "…~"), true
 			break
 		}
-		texts, whole.lossy = append(texts, p.full()), whole.lossy || p.kind.lossy
+		texts, whole.lossy = append(texts, p.full(r.notation)), whole.lossy || p.kind.lossy
 	}
-	whole.text = "{" + strings.Join(texts, ", ") + "}"
+	whole.text = "{" + strings.Join(texts, r.comma) + "}"
 	return whole
 }
 

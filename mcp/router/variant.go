@@ -79,6 +79,7 @@ func (r *Router) callThrough(ctx context.Context, a asker, tier catalog.Tier, ra
 	}
 	use := a.use(item, catalog.Tool.UseMethod(), callParams(item.Name, o.args, a.meta))
 	use.Validate = true
+	use.Check = func(item *catalog.Item) *wire.Error { return r.stillWithin(item, tier) }
 	result, failure := toolResult(r.options.Gate.Do(ctx, use))
 	if failure != nil {
 		return variantFailure(failure)
@@ -106,6 +107,16 @@ func (r *Router) called(a asker, tier catalog.Tier, name string) wanted {
 		}
 	}
 	return w
+}
+
+// stillWithin is aboveVariant for a tool once its server has been asked. Of one that
+// is not among what the server offers nobody knows the tier: only the highest variant
+// leaves it to the server.
+func (r *Router) stillWithin(item *catalog.Item, tier catalog.Tier) *wire.Error {
+	if item.Raw == nil && tier < catalog.Destructive {
+		return wire.Errorf(wire.CodeRefused, "server %s has not said that it has a tool %s; %s finds what it has", item.Server, shorten(item.Name), retrieveName)
+	}
+	return r.aboveVariant(item, tier)
 }
 
 // aboveVariant refuses a tool that needs a higher variant, unless the configuration

@@ -1,7 +1,8 @@
 // Lists everything that a server offers and prints the raw answers.
 //
-//   node list-raw.mjs [--until NAME,NAME...] COMMAND [ARG...]
+//   node list-raw.mjs [--only METHOD] [--until NAME,NAME...] COMMAND [ARG...]
 //
+// With --only no other list is asked for.
 // With --until the tools are listed again after each `list_changed`, for at
 // most a minute, until the tools of every named server (NAME__...) are there:
 // a proxy that is started for the first time answers with what it has so far.
@@ -27,7 +28,9 @@ const TOOLS_CHANGED = "notifications/tools/list_changed";
 const PATIENCE = 60_000;
 
 const argv = process.argv.slice(2);
-const servers = argv[0] === "--until" ? argv.splice(0, 2)[1].split(",") : [];
+const flag = (name) => (argv[0] === name ? argv.splice(0, 2)[1] : undefined);
+const only = flag("--only");
+const servers = flag("--until")?.split(",") ?? [];
 const [command, ...args] = argv;
 
 const transport = new RawStdioTransport(command, args);
@@ -77,7 +80,7 @@ const output = { initialize: lastResponse };
 try {
   await waitForServers();
   for (const [capability, method] of LISTS) {
-    if (client.getServerCapabilities()[capability] === undefined) continue;
+    if (client.getServerCapabilities()[capability] === undefined || (only ?? method) !== method) continue;
     output[method] = (await pages(method)).lines;
   }
 } finally {
