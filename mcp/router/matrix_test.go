@@ -210,25 +210,34 @@ func TestMatrix(t *testing.T) {
 			}
 		}
 	}
-	got := strings.ReplaceAll(table.String(), " \n", "\n")
-	for strings.Contains(got, " \n") {
-		got = strings.ReplaceAll(got, " \n", "\n")
+	compareTable(t, "testdata/matrix.txt", table.String())
+}
+
+// compareTable compares a table, but for blanks at the ends of lines, with the one
+// that is written down.
+func compareTable(t *testing.T, file, table string) {
+	t.Helper()
+	var lines []string
+	for line := range strings.SplitSeq(strings.TrimSpace(table), "\n") {
+		lines = append(lines, strings.TrimRight(line, " "))
 	}
-	const file = "testdata/matrix.txt"
 	if *update {
-		if err := os.WriteFile(file, []byte(got), 0o600); err != nil {
+		if err := os.WriteFile(file, []byte(strings.Join(lines, "\n")+"\n"), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
-	want, err := os.ReadFile(file)
+	text, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
 	}
-	wantLines := strings.Split(string(want), "\n")
-	for i, line := range strings.Split(got, "\n") {
-		if i >= len(wantLines) || line != wantLines[i] {
+	want := strings.Split(strings.TrimSuffix(string(text), "\n"), "\n")
+	for i, line := range lines {
+		if i >= len(want) || line != want[i] {
 			t.Errorf("line %d is\n%s", i+1, line)
 		}
+	}
+	if len(lines) != len(want) {
+		t.Errorf("%d lines, want %d", len(lines), len(want))
 	}
 }
 

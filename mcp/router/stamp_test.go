@@ -3,7 +3,6 @@ package router
 import (
 	"encoding/json"
 	"fmt"
-	"os"
 	"strings"
 	"testing"
 	"time"
@@ -124,30 +123,7 @@ func TestStamps(t *testing.T) {
 	for _, o := range odd {
 		k.gone(t, o.name)
 	}
-	var lines []string
-	for line := range strings.SplitSeq(table.String(), "\n") {
-		lines = append(lines, strings.TrimRight(line, " "))
-	}
-	got := strings.Join(lines, "\n") + "\n"
-	const file = "testdata/stamps.txt"
-	if *update {
-		if err := os.WriteFile(file, []byte(got), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	wanted := strings.Split(string(want), "\n")
-	for i, line := range strings.Split(got, "\n") {
-		if i >= len(wanted) || line != wanted[i] {
-			t.Errorf("line %d is\n%s", i+1, line)
-		}
-	}
-	if len(wanted) != len(lines)+1 {
-		t.Errorf("%d lines, want %d", len(lines)+1, len(wanted))
-	}
+	compareTable(t, "testdata/stamps.txt", table.String())
 }
 
 // gone holds that a page that nobody could ever read is removed when somebody tried.
