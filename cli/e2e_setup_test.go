@@ -37,6 +37,7 @@ func TestEndToEnd(t *testing.T) {
 	e := newEndToEnd(t)
 	t.Run("definitions", e.testDefinitions)
 	t.Run("conversation", e.testConversation)
+	t.Run("retrieve", e.testRetrieve)
 	t.Run("official client", e.testOfficialClient)
 	t.Run("inspector", e.testInspector)
 	t.Run("claude code", e.testClaudeCode)
