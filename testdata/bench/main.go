@@ -12,6 +12,8 @@
 //	share  processes, memory and time of many clients with many servers from npm
 //	query  list, status and get while instances run
 //
+// No client: search, tools search in a fresh process.
+//
 // Absolute times move by a factor of two between busy and quiet spells of a
 // machine, ratios do not. So whatever is compared runs in turn (A B C A B C …),
 // ratios are taken round by round, and medians are shown. A goal that is missed
@@ -60,6 +62,7 @@ func measurements() []measurement {
 		{"crowd", measureCrowd},
 		{"share", measureShare},
 		{"query", measureQuery},
+		{"search", measureSearch},
 	}
 }
 
