@@ -7,9 +7,9 @@ package cli_test
 //	confused deputy through the hub            TestAttackAgentThroughTheHub, TestAttackFramesOnTheHubSocket
 //	token in another's session                 TestAttackEndedTokenGoesOn, TestAttackTokenOfAnother
 //	name collisions                            TestAttackNameOfAnother, TestAttackNameOfTheProgram
-//	set_profile escapes                        not in this build: there is no set_profile; see TestAttackToolsOfTheProgram
-//	cached pages                               not in this build: there is no read_cache; see TestAttackToolsOfTheProgram
-//	management tools as an agent               not in this build: there are none; see TestAttackToolsOfTheProgram
+//	set_profile escapes                        TestAttackSetProfileWidens, TestAttackSetProfileIsInForce
+//	cached pages                               TestAttackCachedPages, TestAttackPageOutlivesTheRight
+//	management tools as an agent               TestAttackManagementWithoutTheRight, TestAttackManagementSwitchedOff, TestManagementWidensNothing
 //	the code path                              not in this build: there is no code_execution; see TestAttackToolsOfTheProgram
 //	prompts                                    TestAttackEveryPathOutOfScope, TestAttackEveryPathHeld
 //	resource reads by URI of another's server  TestAttackEveryPathOutOfScope, TestAttackEveryPathHeld, TestAttackSubscriptionOutlivesTheRight
@@ -20,11 +20,13 @@ package cli_test
 //	a late elicitation after a cancelled call  TestAttackLateElicitation
 //	secrets of one client in another's child   TestAttackSecretsOfAnotherClient
 //
-// Beside these: TestAttackProfileRemoved, TestAttackProfileLowered.
+// Beside these: TestAttackProfileRemoved, TestAttackProfileLowered, TestAttackSmuggledNames,
+// TestAttackLowerVariantOfUnlisted, TestAttackLowerVariantOfChanged, TestManagementShowsNoSecret.
 
 import (
 	"bufio"
 	"crypto/sha256"
+	"encoding/json"
 	"fmt"
 	"net"
 	"os"
@@ -153,17 +155,22 @@ func bodyWithout(m message, name string) string {
 // the one for a server that does not exist.
 func expectNothing(t *testing.T, p *proxy, servers ...*upstreamStub) {
 	t.Helper()
+	expectNoPath(t, p, paths, shows(p), servers...)
+}
+
+// expectNoPath is expectNothing for some paths, and for what a client has seen.
+func expectNoPath(t *testing.T, p *proxy, paths func(server string) map[string][2]string, seen string, servers ...*upstreamStub) {
+	t.Helper()
 	const nobody = "nobody"
-	seen := shows(p)
+	missing := paths(nobody)
 	for _, s := range servers {
 		before := len(s.used())
 		if strings.Contains(seen, s.name+"__") || strings.Contains(seen, s.name+":") || strings.Contains(seen, s.name+"-t:") {
 			t.Errorf("%s is listed:\n%s", s.name, seen)
 		}
-		missing := paths(nobody)
 		for what, use := range paths(s.name) {
 			got, want := p.call(use[0], use[1]), p.call(missing[what][0], missing[what][1])
-			if refusalOf(got) == "" {
+			if refusalOf(got) == "" && !isNotDescribed(got) {
 				t.Errorf("%s of %s gave %s", what, s.name, got.Raw)
 			}
 			if got, want := bodyWithout(got, s.name), bodyWithout(want, nobody); got != want {
@@ -174,6 +181,12 @@ func expectNothing(t *testing.T, p *proxy, servers ...*upstreamStub) {
 			t.Errorf("%s was reached: %q", s.name, now[before:])
 		}
 	}
+}
+
+// isNotDescribed reports whether an answer is that of describe_tool about a tool
+// that is not there.
+func isNotDescribed(m message) bool {
+	return string(at(json.RawMessage(m.text()), "definitions")) == "[]"
 }
 
 // TestAttackEveryPathOutOfScope: an agent tries every path to a server that is
@@ -401,8 +414,9 @@ func TestAttackNameOfAnother(t *testing.T) {
 	}
 }
 
-// TestAttackNameOfTheProgram: a server names its tools like those of the program,
-// which are in no mode of this build.
+// TestAttackNameOfTheProgram: a server names its tools like those of the program.
+// They keep the name of their server, also in the mode that has such tools itself:
+// see TestAttackSmuggledNames.
 func TestAttackNameOfTheProgram(t *testing.T) {
 	t.Parallel()
 	s := newStub(t, "s", `"tools":[{"name":"upstream_servers"},{"name":"read_cache"}]`)
@@ -414,25 +428,41 @@ func TestAttackNameOfTheProgram(t *testing.T) {
 	}
 }
 
-// TestAttackToolsOfTheProgram: an agent asks for the tools by which other modes
-// manage, choose a profile, read cached pages or run code. This build has none of
-// them, and says so as of anything else that does not exist.
+// TestAttackToolsOfTheProgram: somebody asks for the tools of other modes: in mode
+// direct for those that search, manage, choose a profile and read cached pages, in
+// both for those that run code, of which this build has none. Each is answered as
+// anything else that does not exist.
 func TestAttackToolsOfTheProgram(t *testing.T) {
 	t.Parallel()
 	a := scopedStub(t, "a")
-	dir := place(t, privateConfig(`"profiles":[{"name":"p","servers":["a"]}],`, a))
+	dir := place(t, privateConfig(`"disable_management":false,"enable_code_execution":true,"profiles":[{"name":"p","servers":["a"]}],`, a))
 	_, file := issue(t, dir, "agent", "--servers", "a")
-	for who, p := range map[string]*proxy{"admin": adminIn(t, dir, "a__d"), "agent": agentIn(t, dir, file)} {
-		for _, tool := range []string{"upstream_servers", "quarantine_security", "set_profile", "read_cache", "code_execution", "proxy", "retrieve_tools", "call_tool_read", "call_tool_destructive", "describe_tool"} {
-			if m := p.tool(tool, `{"profile":"p","operation":"list","name":"a__d"}`); m.code() == 0 || !strings.Contains(m.errorText(), "not found, or access denied") {
+	code := []string{"code_execution", "proxy", "run_code"}
+	direct := append([]string{"upstream_servers", "quarantine_security", "set_profile", "read_cache", "retrieve_tools", "call_tool_read", "call_tool_destructive", "describe_tool"}, code...)
+	for who, c := range map[string]struct {
+		p     *proxy
+		tools []string
+	}{
+		"admin":           {adminIn(t, dir, "a__d"), direct},
+		"agent":           {agentIn(t, dir, file), direct},
+		"admin, retrieve": {retrieving(t, dir), code},
+		"agent, retrieve": {retrieving(t, dir, "--token-file", file), append([]string{"quarantine_security"}, code...)},
+	} {
+		_, names := c.p.list("tools")
+		for _, tool := range c.tools {
+			m, unknown := c.p.tool(tool, `{"profile":"p","operation":"list","name":"a__d","code":"1"}`), c.p.tool("no_such_tool_here__", `{}`)
+			if got, want := bodyWithout(m, tool), bodyWithout(unknown, "no_such_tool_here__"); slices.Contains(names, tool) || got != want || m.code() == 0 || !strings.Contains(m.errorText(), "not found, or access denied") {
 				t.Errorf("%s of %s gave %s", tool, who, m.Raw)
 			}
 		}
-		for _, method := range []string{"hub/open", "hub/stop", "admin/approve", "profiles/set"} {
-			if m := p.call(method, `{"name":"a"}`); m.code() != -32601 {
+		for _, method := range []string{"hub/open", "hub/stop", "admin/approve", "profiles/set", "code/run"} {
+			if m := c.p.call(method, `{"name":"a"}`); m.code() != -32601 {
 				t.Errorf("%s of %s gave %s", method, who, m.Raw)
 			}
 		}
+	}
+	if out := runCommand(t, dir, "--mode", "code_execution"); out.code != 2 || !strings.Contains(out.stderr, "not available in this build") {
+		t.Errorf("mode code_execution: exit code %d, %s", out.code, out.stderr)
 	}
 }
 

@@ -55,9 +55,11 @@ type Request struct {
 	// while working on it.
 	Repeatable bool
 	// Kind is what is used. Verify judges the use once more, when the server was
-	// connected to for it and has said what it offers now; nil for no need.
+	// connected to for it and has said what it offers now; nil for no need. Unseen
+	// has it asked in any case: the use was judged by a name alone.
 	Kind   catalog.Kind
 	Verify func(context.Context) *wire.Error
+	Unseen bool
 }
 
 // Rule is what the configuration says of one server.

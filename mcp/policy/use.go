@@ -21,6 +21,9 @@ type Use struct {
 	// Validate has the arguments of a tool checked against its schema first. One
 	// that cannot be used lets everything pass.
 	Validate bool
+	// Check is a rule of the mode's own, which the item has passed. It is asked again
+	// when the server has been connected to and offers something else; nil is none.
+	Check func(*catalog.Item) *wire.Error
 	// Mode is the mode by which it came, ID the client's request id, Variant the
 	// tier of the tool that it came through and Intent what the client says that it
 	// is for; all are only recorded.
@@ -72,7 +75,9 @@ func (g *Gate) do(ctx context.Context, u Use) (json.RawMessage, *wire.Error) {
 // giving up needs no permission. The session hears no more of it also where the
 // server does not answer.
 func (g *Gate) Release(ctx context.Context, u Use) {
-	_, _ = g.upstreams.Unsubscribe(ctx, g.request(&u), u.Item.Name)
+	r := g.request(&u)
+	r.Verify = nil
+	_, _ = g.upstreams.Unsubscribe(ctx, r, u.Item.Name)
 }
 
 // Start is Do for a use that can be let through without waiting for anything;
@@ -122,13 +127,14 @@ func (g *Gate) request(u *Use) Request {
 		Session: u.Session, Server: u.Item.Server, Method: u.Method, Params: u.Params, Kind: u.Item.Kind,
 		Repeatable: u.Item.Kind != catalog.Tool || u.Item.Repeatable(),
 	}
-	if g.options.Approvals != nil {
+	if g.options.Approvals != nil || u.Check != nil {
+		r.Unseen = u.Item.Raw == nil
 		r.Verify = func(ctx context.Context) *wire.Error { return g.verify(ctx, u) }
 	}
 	return r
 }
 
-// verify is Refusal by what the server offers now.
+// verify is Refusal, and the rule of the mode, by what the server offers now.
 func (g *Gate) verify(ctx context.Context, u *Use) *wire.Error {
 	present := u.Item
 	if server := g.Catalog(ctx).Server(u.Item.Server); server != nil && server.Known {
@@ -141,5 +147,8 @@ func (g *Gate) verify(ctx context.Context, u *Use) *wire.Error {
 			return refused("%s %s is no longer offered by server %s", u.Item.Kind, u.Item.Name, u.Item.Server)
 		}
 	}
-	return g.Refusal(u.Caller, present)
+	if refusal := g.Refusal(u.Caller, present); refusal != nil || u.Check == nil {
+		return refusal
+	}
+	return u.Check(present)
 }

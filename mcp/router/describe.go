@@ -31,8 +31,9 @@ type notDescribed struct {
 	Meant string `json:"did_you_mean,omitempty"`
 }
 
-// describeTool is the tool that gives whole definitions.
-func (s *Search) describeTool() Builtin {
+// describeTool is the tool that gives whole definitions. With served the mode lists
+// the tools of the servers, and each is called by its public name.
+func (s *Search) describeTool(served bool) Builtin {
 	return Builtin{
 		Name: describeName,
 		Definition: func(auth.Caller) json.RawMessage {
@@ -52,7 +53,7 @@ func (s *Search) describeTool() Builtin {
 			if err != nil {
 				return textResult(err.Error(), true), nil
 			}
-			return textResult(string(encode(s.describe(ctx, a, ids))), false), nil
+			return textResult(string(encode(s.describe(ctx, a, ids, served))), false), nil
 		},
 	}
 }
@@ -70,7 +71,7 @@ func toolIDs(raw json.RawMessage) ([]string, error) {
 	case err != nil:
 		return nil, err
 	case len(ids) == 0:
-		return nil, badArgument("argument \"tool_ids\" is missing: a list of names as retrieve_tools gives them, \"server:tool\"")
+		return nil, badArgument("argument \"tool_ids\" is missing: a list of names, \"server:tool\"")
 	case len(ids) > maxDescribed:
 		return nil, badArgument("argument \"tool_ids\" has %d names; %d at a time can be described", len(ids), maxDescribed)
 	}
@@ -80,7 +81,7 @@ func toolIDs(raw json.RawMessage) ([]string, error) {
 // describe gives the definitions of the tools that the asker may use; all others
 // do not exist. The first is given whatever its length, of the rest what the limit
 // of an answer leaves room for.
-func (s *Search) describe(ctx context.Context, a asker, ids []string) described {
+func (s *Search) describe(ctx context.Context, a asker, ids []string, served bool) described {
 	gate, settings := s.options.Gate, s.options.Settings()
 	max := catalog.MaxName(a.Session.Client().Name, settings.MaxName)
 	reached := func(server string) bool { return gate.Reaches(a.caller, server) }
@@ -104,7 +105,11 @@ func (s *Search) describe(ctx context.Context, a asker, ids []string) described 
 			answer.Errors = append(answer.Errors, notDescribed{shorten(id), "not found, or access denied", s.meant(a.caller, offered, id)})
 			continue
 		}
-		definition := encode(define(item, gate.Tier(item), nil))
+		d := define(item, gate.Tier(item), nil)
+		if served {
+			d.CallWith = offered.Names(catalog.Tool, max).Public(item)
+		}
+		definition := encode(d)
 		length += utf8.RuneCount(definition) + 1
 		if limit := settings.ResponseLimit; limit > 0 && length > limit && len(answer.Definitions) > 0 {
 			answer.Errors = append(answer.Errors, notDescribed{ID: fullName(item), Error: fmt.Sprintf("left out, since the answer would be longer than %d characters; ask for it by itself", limit)})

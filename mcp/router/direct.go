@@ -14,7 +14,7 @@ func NewDirect(options Options) *Router {
 	r := newRouter(options)
 	r.served = true
 	if options.Search != nil {
-		r.builtins = append(r.builtins, options.Search.describeTool().only(func() bool { return r.settings().Deferred }))
+		r.builtins = append(r.builtins, options.Search.describeTool(true).only(func() bool { return r.settings().Deferred }))
 	}
 	if options.Pages != nil {
 		r.builtins = append(r.builtins, options.Pages.Builtin().only(func() bool { return r.settings().DirectTruncate }))

@@ -26,7 +26,7 @@ func (p *Pages) page(ctx context.Context, db *store.DB, e keptText, q pageAsked)
 	at := pagePosition{min(q.offset, total), q.limit, total}
 	room := limit - length(e.answer(nil, at))
 	body, count, gone := []byte(nil), 0, true
-	use := func(part store.PagePart) bool { return false }
+	var use func(part store.PagePart) bool
 	if e.Records > 0 {
 		use = func(part store.PagePart) bool {
 			gone = false

@@ -49,8 +49,11 @@ func (r *readings) read(kind catalog.Kind) {
 // verified reports whether a request needs no further look at what the server
 // offers.
 func (c *conn) verified(r Request) bool {
-	if r.Verify == nil {
+	switch {
+	case r.Verify == nil:
 		return true
+	case r.Unseen: // the lists may have been read since
+		return false
 	}
 	select {
 	case <-c.readings.of(r.Kind):
@@ -61,8 +64,8 @@ func (c *conn) verified(r Request) bool {
 }
 
 // verify waits until it is known what the server offers over this connection,
-// and has the request judged again if it had to wait: the server may have changed
-// since somebody looked at it last.
+// and has the request judged again if it had to wait, or was judged by a name alone:
+// the server may have changed since somebody looked at it last.
 func (c *conn) verify(ctx context.Context, r Request) *wire.Error {
 	if c.verified(r) {
 		return nil
