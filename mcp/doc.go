@@ -7,8 +7,9 @@
 //	  │ one JSON-RPC message a line on stdin
 //	wire/conn.go       a connection of the SDK's server; the SDK answers the
 //	  │                lifecycle, everything routed goes on as raw JSON
-//	router/direct.go   the mode: what is listed, under which name, and which
-//	  │                item of which server a name stands for
+//	router/router.go   the mode: what is listed (router/direct.go), or searched and
+//	  │                called through a tier (router/retrieve.go), and which item
+//	  │                of which server a name stands for (router/find.go)
 //	policy/gate.go     whether this caller may do this to this item; the only
 //	  │                way from a router to a server
 //	upstream/set.go    the connection to each configured server, started on
@@ -27,8 +28,10 @@
 //
 //	config    the file a person edits: which servers there are
 //	catalog   what the servers offer and how clients see it named
+//	index     (top level) ranks what the catalog holds for a search
 //	store     (top level) the file that instances share: the last known
-//	          catalog, so that a list needs no running server
+//	          catalog, so that a list needs no running server; cut results,
+//	          approvals, tokens, activity
 //	cli       (top level) the command line, which wires all of them together
 //
 // Nothing on the way decodes a definition, an argument or a result into a

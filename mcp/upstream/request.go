@@ -207,8 +207,6 @@ type Status struct {
 	Err   error
 	// Reason is the text of Err without secrets, "" where there is none.
 	Reason string
-	// Items counts by kind: tool, resource, template, prompt.
-	Items map[string]int
 }
 
 // Status returns one entry per server, in order.
