@@ -1,6 +1,7 @@
 package router
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -11,11 +12,12 @@ import (
 	"mcpproxy/mcp/auth"
 	"mcpproxy/mcp/catalog"
 	"mcpproxy/mcp/policy"
+	"mcpproxy/mcp/wire"
 )
 
-// hiding is a router of an agent that may use one of two servers with so many
+// hiding are the routers of direct mode and of retrieve_tools, of an agent that may use one of two servers with so many
 // items each.
-func hiding(items int) *Router {
+func hiding(items int) [2]*Router {
 	u := &upstreams{}
 	var servers []*catalog.Server
 	for _, name := range []string{"mine", "hers"} {
@@ -39,52 +41,83 @@ func hiding(items int) *Router {
 	u.set(servers...)
 	rules := policy.Rules{Servers: map[string]policy.Rule{"mine": {}, "hers": {}, "also": {}}}
 	agent := auth.Caller{Kind: auth.Agent, Token: "t", Tier: catalog.Destructive, Servers: []string{"mine", "also"}}
-	return NewDirect(Options{
+	options := Options{
 		Gate:    policy.NewGate(u, rules, policy.Options{}),
 		Callers: auth.Holder(func(context.Context) (auth.Caller, error) { return agent, nil }, ""),
 		Warn:    func(string) {},
-	})
+	}
+	options.Search = NewSearch(SearchOptions{Gate: options.Gate, Settings: func() Settings { return Settings{} }})
+	return [2]*Router{NewDirect(options), NewRetrieve(options)}
 }
 
 // hiddenPairs are pairs of requests: for what is out of scope, and for what does not
 // exist, with names of one length.
-func hiddenPairs() map[string][3]string {
+func hiddenPairs() map[string]hidden {
 	name := func(server string) string { return fmt.Sprintf(`{"name":"%s__item7"}`, server) }
 	uri := func(server string) string { return fmt.Sprintf(`{"uri":"%s:item7"}`, server) }
 	ref := func(server string) string {
 		return fmt.Sprintf(`{"ref":{"type":"ref/prompt","name":"%s__item7"},"argument":{"name":"a","value":""}}`, server)
 	}
 	marked := func(server string) string { return fmt.Sprintf(`{"uri":"%s|%s:item7"}`, server, server) }
-	return map[string][3]string{
-		"tool":       {"tools/call", name("hers"), name("nono")},
-		"prompt":     {"prompts/get", name("hers"), name("nono")},
-		"completion": {"completion/complete", ref("hers"), ref("nono")},
-		"resource":   {"resources/read", uri("hers"), uri("nono")},
-		"marked":     {"resources/read", marked("hers"), marked("nono")},
+	through := func(tool, args string) func(string) string {
+		return func(server string) string {
+			return fmt.Sprintf(`{"name":%q,"arguments":%s}`, tool, fmt.Sprintf(args, server))
+		}
 	}
+	variant, described := through("call_tool_read", `{"name":"%s:item7"}`), through("describe_tool", `{"tool_ids":["%s:item7"]}`)
+	return map[string]hidden{
+		"tool":       {false, "tools/call", name("hers"), name("zork")},
+		"prompt":     {false, "prompts/get", name("hers"), name("zork")},
+		"completion": {false, "completion/complete", ref("hers"), ref("zork")},
+		"resource":   {false, "resources/read", uri("hers"), uri("zork")},
+		"marked":     {false, "resources/read", marked("hers"), marked("zork")},
+		"variant":    {true, "tools/call", variant("hers"), variant("zork")},
+		"describe":   {true, "tools/call", described("hers"), described("zork")},
+	}
+}
+
+// hidden is a pair of requests: for what is out of scope, and for what is not there.
+type hidden struct {
+	retrieve         bool // by mode retrieve_tools
+	method           string
+	refused, missing string
+}
+
+// ask is the answer to a request, which must be a refusal.
+func (h hidden) ask(tb testing.TB, routers [2]*Router, s *wire.Session, params string) string {
+	r := routers[0]
+	if h.retrieve {
+		r = routers[1]
+	}
+	result, failure := r.Handle(tb.Context(), s, h.method, json.RawMessage(params))
+	if failure == nil && !bytes.Contains(result, []byte("not found, or access denied")) {
+		tb.Fatalf("%s was let through: %s", params, result)
+	}
+	if failure == nil {
+		return string(result)
+	}
+	return fmt.Sprintf("%d %s %s %s", failure.Code, failure.Message, failure.Data, failure.Raw)
 }
 
 // BenchmarkRefusedAgainstMissing measures what it costs to refuse what is out of
 // scope, in turns with what does not exist, so that a busy machine burdens both; the
 // figures are medians. The ratio is what somebody could tell one from the other by.
 func BenchmarkRefusedAgainstMissing(b *testing.B) {
-	d, s := hiding(500), session()
+	routers, s := hiding(500), session()
 	for what, pair := range hiddenPairs() {
 		b.Run(what, func(b *testing.B) {
 			refused, missing := make([]time.Duration, b.N), make([]time.Duration, b.N)
 			ask := func(params string) time.Duration {
 				begun := time.Now()
-				if _, failure := d.Handle(b.Context(), s, pair[0], json.RawMessage(params)); failure == nil {
-					b.Fatal("it was let through")
-				}
+				pair.ask(b, routers, s, params)
 				return time.Since(begun)
 			}
-			ask(pair[1]) // makes the names
+			ask(pair.refused) // makes the names
 			for i := range b.N {
 				if i%2 == 0 {
-					refused[i], missing[i] = ask(pair[1]), ask(pair[2])
+					refused[i], missing[i] = ask(pair.refused), ask(pair.missing)
 				} else {
-					missing[i], refused[i] = ask(pair[2]), ask(pair[1])
+					missing[i], refused[i] = ask(pair.missing), ask(pair.refused)
 				}
 			}
 			slices.Sort(refused)
