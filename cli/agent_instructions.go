@@ -101,7 +101,7 @@ func agentText(mode string, cfg *config.Config) string {
 
 1. Search first, with ` + "`retrieve_tools`" + `. Name the product or domain, a verb and an object: ` + "`{\"query\": \"github create issue\"}`" + `. One need per search; for two needs, search twice.
 2. Call a tool through the one that its ` + "`call_with`" + ` names, which is ` + "`call_tool_read`, `call_tool_write` or `call_tool_destructive`" + `: ` + "`{\"name\": \"server:tool\", \"args\": {…}}`" + `, with the name as it was found.
-3. An entry with ` + "`sig`" + ` in place of a schema is a short form. Where that is not enough to call it, read the full schema: ` + "`describe_tool {\"tool_ids\": [\"server:tool\"]}`" + `.
+3. An entry with ` + "`sig`" + ` in place of a schema is a short form: its ` + "`call_with`" + ` is ` + "`read` or `write` for `call_tool_read` or `call_tool_write`" + `, and left out for ` + "`call_tool_destructive`" + `. Where that is not enough to call it, read the full schema: ` + "`describe_tool {\"tool_ids\": [\"server:tool\"]}`" + `.
 4. A result that was cut says so, and which call of ` + "`read_cache`" + ` reads on. Read on before you draw conclusions from a part.
 5. Never guess the name of a tool. If nothing fits, search once more in other words, then say that there is no such tool.
 `)
