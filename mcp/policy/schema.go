@@ -18,6 +18,8 @@ const (
 	maxSchema    = 256 << 10 // bytes
 	maxInstance  = 1 << 20   // bytes
 	maxSchemas   = 512       // compiled at a time
+	maxDepth     = 100       // of objects and arrays in each other; the time to compile rises with its cube
+	maxSteps     = 100_000   // schemas that are applied to one value, those that others refer to each time
 	maxViolation = 5         // that are named
 )
 
@@ -25,7 +27,7 @@ const (
 // 2020-12, by their $schema, the last by default). The zero value is ready.
 type schemas struct {
 	mu       sync.Mutex
-	compiled map[string]*jsonschema.Schema // by source; nil for one that cannot be compiled
+	compiled map[string]*plan // by source; nil for one that cannot be compiled
 }
 
 // violations are the ways in which a value does not fit a schema, in words. There
@@ -44,11 +46,11 @@ func (s *schemas) violations(schema, value json.RawMessage) []string {
 	if err != nil {
 		return []string{"is no JSON"}
 	}
-	return describe(validate(compiled, instance))
+	return describe(compiled.validate(instance, value))
 }
 
 // compile returns nil for a schema that cannot be compiled.
-func (s *schemas) compile(schema json.RawMessage) *jsonschema.Schema {
+func (s *schemas) compile(schema json.RawMessage) *plan {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	compiled, known := s.compiled[string(schema)]
@@ -56,7 +58,7 @@ func (s *schemas) compile(schema json.RawMessage) *jsonschema.Schema {
 		return compiled
 	}
 	if s.compiled == nil || len(s.compiled) >= maxSchemas {
-		s.compiled = map[string]*jsonschema.Schema{}
+		s.compiled = map[string]*plan{}
 	}
 	compiled = compile(schema)
 	s.compiled[string(schema)] = compiled
@@ -65,12 +67,15 @@ func (s *schemas) compile(schema json.RawMessage) *jsonschema.Schema {
 
 const schemaURL = "mem:///schema.json"
 
-func compile(schema json.RawMessage) (compiled *jsonschema.Schema) {
+func compile(schema json.RawMessage) (compiled *plan) {
 	defer func() {
 		if recover() != nil {
 			compiled = nil
 		}
 	}()
+	if depthOf(schema) > maxDepth {
+		return nil
+	}
 	document, err := jsonschema.UnmarshalJSON(bytes.NewReader(schema))
 	if err != nil {
 		return nil
@@ -80,10 +85,11 @@ func compile(schema json.RawMessage) (compiled *jsonschema.Schema) {
 	if err := c.AddResource(schemaURL, document); err != nil {
 		return nil
 	}
-	if compiled, err = c.Compile(schemaURL); err != nil {
+	ready, err := c.Compile(schemaURL)
+	if err != nil {
 		return nil
 	}
-	return compiled
+	return measure(ready)
 }
 
 // noLoader fetches nothing: a schema comes from a server that must not make us
@@ -92,16 +98,6 @@ type noLoader struct{}
 
 // Load implements jsonschema.URLLoader.
 func (noLoader) Load(url string) (any, error) { return nil, fmt.Errorf("%s is not read", url) }
-
-// validate takes a validator that gives up for one that found nothing.
-func validate(schema *jsonschema.Schema, instance any) (err error) {
-	defer func() {
-		if recover() != nil {
-			err = nil
-		}
-	}()
-	return schema.Validate(instance)
-}
 
 // describe returns one line for each place that does not fit.
 func describe(err error) []string {

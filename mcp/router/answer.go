@@ -1,6 +1,7 @@
 package router
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -94,13 +95,23 @@ type definition struct {
 func define(item *catalog.Item, tier catalog.Tier, score *float64) definition {
 	d := definition{
 		Name: fullName(item), Server: item.Server, Description: descriptionOf(item),
-		InputSchema: wire.Member(item.Raw, "inputSchema"), OutputSchema: wire.Member(item.Raw, "outputSchema"),
-		Annotations: item.Annotations(), CallWith: variantName(tier), Score: score,
+		InputSchema: encodable(wire.Member(item.Raw, "inputSchema")), OutputSchema: encodable(wire.Member(item.Raw, "outputSchema")),
+		Annotations: encodable(item.Annotations()), CallWith: variantName(tier), Score: score,
 	}
 	if d.InputSchema == nil {
 		d.InputSchema = json.RawMessage(`{"type":"object"}`)
 	}
 	return d
+}
+
+// encodable is JSON of a server, nil where it is nested too deeply to be a part of
+// something that is encoded.
+func encodable(raw json.RawMessage) json.RawMessage {
+	const around = 8 // arrays and objects that an answer has around it, and some more
+	if raw != nil && json.Valid(slices.Concat(bytes.Repeat([]byte("["), around), raw, bytes.Repeat([]byte("]"), around))) {
+		return raw
+	}
+	return nil
 }
 
 // shape is an entry as the answer has it.
@@ -155,7 +166,7 @@ func (e *Entry) otherShape() any {
 	case catalog.Template:
 		o.Type, o.Template = string(catalog.Resource), e.Item.Name
 	default:
-		o.Name, o.Arguments = e.public, wire.Member(e.Item.Raw, "arguments")
+		o.Name, o.Arguments = e.public, encodable(wire.Member(e.Item.Raw, "arguments"))
 	}
 	if e.form != full {
 		o.Description, o.Arguments = firstSentence(o.Description), nil
@@ -174,6 +185,7 @@ const (
 	mixedHint   = `compact from entry %d on`
 	bareHint    = `names alone from entry %d on, describe_tool gives the rest`
 	leftHint    = `%d more left out: lower "limit", or search for one need at a time`
+	unnamedHint = `%d more that cannot be called are not named`
 	limitHint   = `an answer has %d characters at most`
 	nothingHint = `nothing fits: search with other words, the product or domain, a verb and an object, one need at a time`
 )
@@ -182,12 +194,19 @@ const (
 // entries.
 const tersely = 1000
 
+// sidePart is the part of an answer, one in so many, that each of the things beside
+// the entries may take.
+const sidePart = 8
+
 // MarshalJSON implements json.Marshaler. What would be longer than the limit has
 // its last entries compact, then bare; what is too long even so is left out, and
 // a hint says how many are.
 func (a *Answer) MarshalJSON() ([]byte, error) {
 	texts := a.encodeEntries()
 	hints := a.hints
+	if left := a.shortenDisabled(); left > 0 {
+		hints = append([]string{fmt.Sprintf(unnamedHint, left)}, hints...)
+	}
 	if len(texts) == 0 {
 		hints = append([]string{nothingHint}, hints...)
 	}
@@ -196,10 +215,35 @@ func (a *Answer) MarshalJSON() ([]byte, error) {
 		texts, pressed = a.press(texts, hints)
 		hints = append(pressed, hints...)
 	}
-	if !a.terse() && slices.ContainsFunc(a.entries[:len(texts)], func(e *Entry) bool { return e.form == compact }) {
+	if !a.terse() && slices.ContainsFunc(a.entries[:len(texts)], func(e *Entry) bool { return e.form == compact && e.Item.Kind == catalog.Tool }) {
 		hints = append(hints, compactHint)
 	}
 	return a.encode(texts, hints), nil
+}
+
+// shortenDisabled leaves what cannot be called a part of the answer, and returns how
+// many of it are not named.
+func (a *Answer) shortenDisabled() (left int) {
+	if a.limit == 0 {
+		return 0
+	}
+	room := a.limit / sidePart
+	for i, tool := range a.unusable {
+		if room -= utf8.RuneCount(encode(tool)) + 1; room < 0 {
+			left = len(a.unusable) - i
+			a.unusable = a.unusable[:i]
+			break
+		}
+	}
+	return left
+}
+
+// side is a text beside the entries with no more than its part of the answer.
+func (a *Answer) side(text string) string {
+	if a.limit == 0 {
+		return text
+	}
+	return clipped(text, a.limit/sidePart)
 }
 
 // terse reports whether there is room for little besides the entries.
@@ -263,11 +307,9 @@ func (a *Answer) encode(tools []json.RawMessage, hints []string) json.RawMessage
 		tools = []json.RawMessage{}
 	}
 	usage, query := usageText, a.Query
-	if len(a.entries) == 0 {
+	isTool := func(e *Entry) bool { return e.Item.Kind == catalog.Tool }
+	if a.terse() || !slices.ContainsFunc(a.entries, isTool) {
 		usage = ""
-	}
-	if a.terse() {
-		usage, query = "", clipped(query, a.limit/8)
 	}
 	var stats *[]Usage
 	if a.usageAsked {
@@ -287,6 +329,6 @@ func (a *Answer) encode(tools []json.RawMessage, hints []string) json.RawMessage
 		Explanation *explanation       `json:"explanation,omitempty"`
 		Stats       *[]Usage           `json:"usage_summary,omitempty"`
 		Debug       *searchDebug       `json:"debug,omitempty"`
-	}{tools, query, a.Total, usage, strings.Join(hints, "; "), strings.Join(a.notices, "; "),
-		a.risk, a.filters, a.unusable, a.remedy, a.why, stats, a.debug})
+	}{tools, a.side(query), a.Total, usage, strings.Join(hints, "; "), a.side(strings.Join(a.notices, "; ")),
+		a.risk, a.filters, a.unusable, a.side(a.remedy), a.why, stats, a.debug})
 }

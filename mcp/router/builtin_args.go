@@ -59,16 +59,23 @@ func (a arguments) only(allowed ...string) error {
 // has reports whether an argument is there and not null.
 func (a arguments) has(name string) bool { return !wire.IsNull(a[name]) }
 
-// text is a text that must be there.
+// text is a text that must be there, and names something.
 func (a arguments) text(name string) (string, error) {
+	text, err := a.anyText(name)
+	if err == nil && strings.ContainsRune(text, 0) {
+		return "", badArgument("argument %q holds a NUL character", name)
+	}
+	return text, err
+}
+
+// anyText is a text that must be there, of any characters.
+func (a arguments) anyText(name string) (string, error) {
 	text, ok := wire.String(a[name])
 	switch {
 	case !a.has(name):
 		return "", badArgument("argument %q is missing", name)
 	case !ok:
 		return "", badArgument("argument %q must be a string", name)
-	case strings.ContainsRune(text, 0):
-		return "", badArgument("argument %q holds a NUL character", name)
 	}
 	return text, nil
 }
@@ -171,11 +178,13 @@ func nearest(word string, names []string) string {
 		return ""
 	}
 	best, distance := "", len(word)
+	word = strings.ToLower(word)
 	for _, name := range names {
 		if len(name) > 200 {
 			continue
 		}
-		if d := edits(strings.ToLower(word), strings.ToLower(name)); d <= max(1, (len(name)+1)/3) && (d < distance || best == "" && d == 0) {
+		most := min(max(1, (len(name)+1)/3), distance-1)
+		if d := edits(word, strings.ToLower(name), most); d <= most {
 			best, distance = name, d
 		}
 	}
@@ -183,15 +192,26 @@ func nearest(word string, names []string) string {
 }
 
 // edits counts the insertions, deletions, replacements and swaps of neighbours
-// that turn a into b.
-func edits(a, b string) int {
+// that turn a into b. Above most it stops counting.
+func edits(a, b string, most int) int {
+	more := most + 1
+	if max(len(a)-len(b), len(b)-len(a)) > most {
+		return more
+	}
 	before, last, row := make([]int, len(b)+1), make([]int, len(b)+1), make([]int, len(b)+1)
 	for j := range last {
 		last[j] = j
 	}
+	least := 0 // of the last row
 	for i := range len(a) {
-		row[0] = i + 1
-		for j := range len(b) {
+		// Further from the diagonal there are more edits than that.
+		from, to := max(0, i-most), min(len(b), i+most+1)
+		row[from] = more
+		if from == 0 {
+			row[0] = i + 1
+		}
+		low := row[from]
+		for j := from; j < to; j++ {
 			cost := 1
 			if a[i] == b[j] {
 				cost = 0
@@ -200,7 +220,15 @@ func edits(a, b string) int {
 			if i > 0 && j > 0 && a[i] == b[j-1] && a[i-1] == b[j] {
 				row[j+1] = min(row[j+1], before[j-1]+1)
 			}
+			low = min(low, row[j+1])
 		}
+		if to < len(b) {
+			row[to+1] = more
+		}
+		if min(low, least) > most {
+			return more
+		}
+		least = low
 		before, last, row = last, row, before
 	}
 	return last[len(b)]

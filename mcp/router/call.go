@@ -50,6 +50,7 @@ func (r *Router) builtin(caller auth.Caller, name string) *Builtin {
 // unknownTool is the error for a tool that the mode does not have, and records
 // that it was asked for.
 func (r *Router) unknownTool(a asker, name string) *wire.Error {
+	name = clipped(name, maxEcho)
 	missing := wire.Errorf(wire.CodeInvalidParams, "tool '%s' not found, or access denied; tools of servers are found with retrieve_tools and called through call_tool_read, call_tool_write or call_tool_destructive", name)
 	r.options.Gate.Refused(a.use(&catalog.Item{Ref: catalog.Ref{Kind: catalog.Tool, Name: name}}, catalog.Tool.UseMethod(), nil), missing)
 	return missing

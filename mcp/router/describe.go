@@ -93,7 +93,7 @@ func (s *Search) describe(ctx context.Context, a asker, ids []string, served boo
 	}
 	offered := gate.Catalog(ctx)
 	answer := described{Definitions: []json.RawMessage{}, Errors: []notDescribed{}}
-	length := 0
+	var items []*catalog.Item
 	for _, id := range ids {
 		item := lookup(offered, id)
 		if item == nil {
@@ -105,20 +105,36 @@ func (s *Search) describe(ctx context.Context, a asker, ids []string, served boo
 			answer.Errors = append(answer.Errors, notDescribed{shorten(id), "not found, or access denied", s.meant(a.caller, offered, id)})
 			continue
 		}
+		items = append(items, item)
+	}
+	length := utf8.RuneCount(encode(answer))
+	for _, item := range items {
+		length += leftOut(item, settings.ResponseLimit).length()
+	}
+	for i, item := range items {
 		d := define(item, gate.Tier(item), nil)
 		if served {
 			d.CallWith = offered.Names(catalog.Tool, max).Public(item)
 		}
-		definition := encode(d)
-		length += utf8.RuneCount(definition) + 1
-		if limit := settings.ResponseLimit; limit > 0 && length > limit && len(answer.Definitions) > 0 {
-			answer.Errors = append(answer.Errors, notDescribed{ID: fullName(item), Error: fmt.Sprintf("left out, since the answer would be longer than %d characters; ask for it by itself", limit)})
+		definition, left := encode(d), leftOut(item, settings.ResponseLimit)
+		more := utf8.RuneCount(definition) + 1 - left.length()
+		if limit := settings.ResponseLimit; limit > 0 && length+more > limit && i > 0 {
+			answer.Errors = append(answer.Errors, left)
 			continue
 		}
+		length += more
 		answer.Definitions = append(answer.Definitions, definition)
 	}
 	return answer
 }
+
+// leftOut is what stands for a definition that finds no room in an answer.
+func leftOut(item *catalog.Item, limit int) notDescribed {
+	return notDescribed{ID: fullName(item), Error: fmt.Sprintf("left out, since the answer would be longer than %d characters; ask for it by itself", limit)}
+}
+
+// length is the number of characters in an answer.
+func (n notDescribed) length() int { return utf8.RuneCount(encode(n)) + 1 }
 
 // meant is the tool that a wrong name is most likely a slip of, among those that
 // the caller may use; "" for none.

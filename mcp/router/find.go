@@ -17,6 +17,8 @@ type wanted struct {
 	// prefix and own are the name taken apart, for a server that has listed nothing
 	// yet; "" where it cannot be.
 	prefix, own string
+	// named tells that prefix may also be the name of a server that has an alias.
+	named bool
 	// check is a rule of the mode's own for what is there, which comes before what a
 	// person has to review; nil is none.
 	check func(*catalog.Item) *wire.Error
@@ -68,9 +70,10 @@ func (r *Router) seek(ctx context.Context, a asker, w wanted) (*catalog.Item, *w
 			return item, nil
 		}
 	}
-	missing := wire.Errorf(wire.CodeInvalidParams, "%s '%s' not found, or access denied", w.kind, w.name)
+	name := clipped(w.name, maxEcho)
+	missing := wire.Errorf(wire.CodeInvalidParams, "%s '%s' not found, or access denied", w.kind, name)
 	if item == nil {
-		item = &catalog.Item{Ref: catalog.Ref{Kind: w.kind, Name: w.name}}
+		item = &catalog.Item{Ref: catalog.Ref{Kind: w.kind, Name: name}}
 	}
 	if refusal == nil {
 		refusal = missing
@@ -90,7 +93,7 @@ func (r *Router) unlisted(offered *catalog.Snapshot, w wanted) (*catalog.Item, *
 		return nil, nil
 	}
 	for _, server := range offered.Servers() {
-		if server.Prefix == w.prefix && !server.Known {
+		if !server.Known && (server.Prefix == w.prefix || w.named && server.Name == w.prefix) {
 			return &catalog.Item{Ref: catalog.Ref{Server: server.Name, Kind: w.kind, Name: w.own}}, nil
 		}
 	}

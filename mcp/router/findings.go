@@ -40,7 +40,7 @@ func (f *finding) more(ctx context.Context, a *Answer) error {
 // notices tell of servers that could not be searched.
 func (f *finding) notices(a *Answer) {
 	if len(f.strange) > 0 {
-		a.notices = append(a.notices, "no server in reach is called "+strings.Join(f.strange, ", "))
+		a.notices = append(a.notices, "no server in reach is called "+list(f.strange))
 	}
 	var unknown []string
 	for _, server := range f.snapshot.Servers() {

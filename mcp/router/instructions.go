@@ -69,12 +69,23 @@ func (b Briefing) reach() string {
 }
 
 func namesOf(servers []string) string {
-	names := slices.Sorted(slices.Values(servers))
-	more := ""
-	if extra := len(names) - maxNamed; extra > 0 {
-		names, more = names[:maxNamed], fmt.Sprintf(", +%d more", extra)
-	}
-	line := "Servers: " + strings.Join(names, ", ") + more
 	// Thirty names of 64 characters would not fit beside the rest.
-	return line[:min(len(line), maxInstructions/2)]
+	return "Servers: " + within(slices.Sorted(slices.Values(servers)), maxInstructions/2)
+}
+
+// within is names in a sentence: the first thirty, fewer where these have more than
+// so many bytes, and how many more there are.
+func within(names []string, most int) string {
+	const andMore = ", +%d more"
+	n := min(len(names), maxNamed)
+	for ; n > 0; n-- {
+		text := strings.Join(names[:n], ", ")
+		if n < len(names) {
+			text += fmt.Sprintf(andMore, len(names)-n)
+		}
+		if len(text) <= most {
+			return text
+		}
+	}
+	return fmt.Sprintf("%d", len(names))
 }

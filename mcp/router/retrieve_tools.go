@@ -25,12 +25,13 @@ func (s *Search) retrieveTools() Builtin {
 			description := "Finds tools by what they do. Say product or domain, verb and object, one need per search (\"github create issue\"); a tool's name works too. " +
 				"Call what you choose with the tool named in its call_with."
 			if names := reachable(s.options.Gate, caller, settings); len(names) > 0 && !settings.Anonymous {
-				description += " Servers: " + list(names)
+				const servers = " Servers: "
+				description += servers + within(names, maxDescription-len(description)-len(servers))
 			}
 			flag := property{Type: "boolean"}
 			texts := property{Type: "array", Items: &property{Type: "string"}}
 			return face{
-				name: retrieveName, title: "Find tools", description: strings.ToValidUTF8(description[:min(len(description), maxDescription)], ""),
+				name: retrieveName, title: "Find tools", description: description,
 				schema: schema{
 					Properties: map[string]property{
 						"query":   {Type: "string"},
@@ -107,7 +108,7 @@ func (s *Search) query(raw json.RawMessage) (Query, error) {
 	if err := args.only(known...); err != nil {
 		return q, err
 	}
-	if q.Text, err = args.text("query"); err != nil {
+	if q.Text, err = args.anyText("query"); err != nil {
 		return q, err
 	}
 	if strings.TrimSpace(q.Text) == "" {

@@ -82,7 +82,7 @@ func (r *Router) callThrough(ctx context.Context, a asker, tier catalog.Tier, ra
 	use.Check = func(item *catalog.Item) *wire.Error { return r.stillWithin(item, tier) }
 	result, failure := toolResult(r.options.Gate.Do(ctx, use))
 	if failure != nil {
-		return variantFailure(failure)
+		return r.variantFailure(item, failure)
 	}
 	if r.options.Pages != nil {
 		result = r.options.Pages.Fit(ctx, a, item, result)
@@ -96,7 +96,7 @@ func (r *Router) called(a asker, tier catalog.Tier, name string) wanted {
 	max := r.maxName(a.Session)
 	reached := func(server string) bool { return r.options.Gate.Reaches(a.caller, server) }
 	w := wanted{
-		kind: catalog.Tool, name: name,
+		kind: catalog.Tool, name: name, named: true,
 		lookup: func(offered *catalog.Snapshot) *catalog.Item { return eitherName(offered, max, name, reached) },
 		check:  func(item *catalog.Item) *wire.Error { return r.aboveVariant(item, tier) },
 	}
@@ -158,12 +158,17 @@ func (r *Router) rejected(a asker, tier catalog.Tier, o errand, err error) {
 
 // variantFailure is a failure as the result of a variant: the client's request was
 // right, so what is wrong with the call is for the model to read. An error of the
-// server stays one.
-func variantFailure(failure *wire.Error) (json.RawMessage, *wire.Error) {
+// server stays one. A schema that is longer than an answer may be is not shown whole.
+func (r *Router) variantFailure(item *catalog.Item, failure *wire.Error) (json.RawMessage, *wire.Error) {
 	if failure.Raw != nil {
 		return nil, failure
 	}
-	return textResult(failure.Message, true), nil
+	text := failure.Message
+	if limit := r.settings().ResponseLimit; limit > 0 && utf8.RuneCountInString(text) > max(limit, tersely) {
+		rest := fmt.Sprintf(` (cut, %s {"tool_ids": [%s]} gives the schema)`, describeName, wire.Quote(fullName(item)))
+		text = clipped(text, max(limit, tersely)-utf8.RuneCountInString(rest)-1) + rest
+	}
+	return textResult(text, true), nil
 }
 
 // parseErrand reads the arguments of a variant, in the order of the contract: name,
