@@ -257,7 +257,7 @@ type searchDebug struct {
 }
 
 func (f *finding) debug(ctx context.Context, began time.Time) (*searchDebug, error) {
-	x, err := f.s.finder.at(ctx, f.snapshot)
+	x, err := f.s.finder.at(ctx, f.scope())
 	if err != nil {
 		return nil, err
 	}

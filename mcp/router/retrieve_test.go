@@ -315,3 +315,29 @@ func TestRetrieveFits(t *testing.T) {
 		}
 	}
 }
+
+// TestScoresTellNothing: what a caller may not use has no part in its scores, be it
+// that words are rare or mended by it.
+func TestScoresTellNothing(t *testing.T) {
+	servers := []*catalog.Server{
+		tools("s", [2]string{"a1_lamp", ``}, [2]string{"b1_lamp", ``}),
+		tools("hid", [2]string{"zeppelin", `,"description":"a lamp of a ship"`}),
+	}
+	agent := auth.Caller{Kind: auth.Agent, Token: "a", Servers: []string{"s"}, Tier: catalog.Destructive}
+	d := retrieve(t, auth.Holder(func(context.Context) (auth.Caller, error) { return agent, nil }, ""), nil, servers...)
+	for _, pair := range [][2]string{{"a1 lamp zeppelin", "a1 lamp qwertzui"}, {"a1 hid", "a1 xid"}, {"lamp zeppelon", "lamp qwertzui"}} {
+		var scores [2][]string
+		for i, query := range pair {
+			for _, tool := range d.find(t, fmt.Sprintf(`{"query":%q}`, query)).Tools {
+				scores[i] = append(scores[i], fmt.Sprint(tool.Name, tool.Score))
+			}
+		}
+		if len(scores[0]) == 0 || !slices.Equal(scores[0], scores[1]) {
+			t.Errorf("%q: %q", pair, scores)
+		}
+	}
+	agent.Servers = []string{"hid", "s"}
+	if got := d.find(t, `{"query":"zeppelin"}`); !slices.Equal(got.names(), []string{"hid:zeppelin"}) {
+		t.Errorf("with the right to more: %v", got.names())
+	}
+}

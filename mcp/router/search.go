@@ -107,6 +107,15 @@ type finding struct {
 	strange  []string // named by the caller, and none of its servers
 }
 
+// scope is what is ranked for the caller.
+func (f *finding) scope() scope {
+	gate := f.s.options.Gate
+	if gate.Explained(f.caller) {
+		return scope{snapshot: f.snapshot}
+	}
+	return scope{f.snapshot, gate.View(f.caller), f.permitted}
+}
+
 // permitted reports whether the caller may use an item.
 func (f *finding) permitted(item *catalog.Item) bool { return f.s.options.Gate.May(f.caller, item) }
 
@@ -130,7 +139,7 @@ func (f *finding) run(ctx context.Context, allow func(*catalog.Item) bool, chang
 	if len(f.q.Servers) > 0 && len(f.servers) == 0 {
 		return index.Result{}, ctx.Err()
 	}
-	return f.s.finder.search(ctx, f.snapshot, q)
+	return f.s.finder.search(ctx, f.scope(), q)
 }
 
 // resolveServers takes the servers of the query for those of the configuration.
