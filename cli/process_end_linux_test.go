@@ -59,6 +59,17 @@ func (p *proxy) startAll(names []string) {
 	}
 }
 
+// awaitProcesses waits until so many processes run: a server answers before what it
+// starts itself is there.
+func (p *proxy) awaitProcesses(n int) {
+	p.t.Helper()
+	for deadline := time.Now().Add(10 * time.Second); len(p.processes()) != n; time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			p.t.Fatalf("%d processes run, not %d: %v", len(p.processes()), n, p.processes())
+		}
+	}
+}
+
 // TestNobodyIsLeft ends a proxy in every way there is; none of the processes
 // that it started may be there 5 s later.
 func TestNobodyIsLeft(t *testing.T) {
@@ -96,9 +107,7 @@ func TestNobodyIsLeft(t *testing.T) {
 			p.startAll(names)
 			// The proxy, its guard, eight servers, two grandchildren, the four
 			// shells of three wrappers.
-			if n := len(p.processes()); n != 16 {
-				t.Errorf("%d processes run: %v", n, p.processes())
-			}
+			p.awaitProcesses(16)
 			test.end(p)
 			took := assertAllGone(t, p.home(), endOfAll+test.more)
 			t.Logf("all gone after %s", took)

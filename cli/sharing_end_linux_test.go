@@ -40,9 +40,7 @@ func TestNobodyIsLeftShared(t *testing.T) {
 			}
 			// The instance, the hub, its guard, eight servers, two grandchildren, the
 			// four shells of three wrappers.
-			if n := len(p.processes()); n != 17 {
-				t.Errorf("%d processes run: %v", n, p.processes())
-			}
+			p.awaitProcesses(17)
 			end(t, p, hub.pid)
 			t.Logf("all gone after %s", assertAllGone(t, p.home(), hubIdle+endOfAll))
 			<-p.exited

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strconv"
@@ -45,7 +46,7 @@ func parseArguments(raw json.RawMessage) (arguments, error) {
 
 // only refuses arguments that are not among the allowed ones.
 func (a arguments) only(allowed ...string) error {
-	for name := range a {
+	for _, name := range slices.Sorted(maps.Keys(a)) {
 		if !slices.Contains(allowed, name) {
 			if len(allowed) == 0 {
 				return badArgument("unknown argument %q: there are none", shorten(name))

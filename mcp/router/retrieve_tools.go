@@ -143,8 +143,8 @@ func (s *Search) query(raw json.RawMessage) (Query, error) {
 			return q, err
 		}
 	}
-	for name, flag := range flags {
-		if *flag, err = args.flag(name); err != nil {
+	for _, name := range slices.Sorted(maps.Keys(flags)) {
+		if *flags[name], err = args.flag(name); err != nil {
 			return q, err
 		}
 	}
