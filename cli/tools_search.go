@@ -75,7 +75,7 @@ func (a *app) printFound(query string, answer *router.Answer) error {
 		first, _, _ := strings.Cut(strings.TrimSpace(e.Description()), "\n")
 		t.row(
 			cell{text: e.Item.Server + ":" + e.Item.Name, asked: query}, cell{text: e.Tier.String(), tint: tintOfTier(e.Tier.String())},
-			txt(fmt.Sprintf("%.2f", e.Score)), cell{text: strings.TrimSpace(first), asked: query})
+			txt(fmt.Sprintf("%.0f", e.Score)), cell{text: strings.TrimSpace(first), asked: query})
 	}
 	if err := t.print(); err != nil {
 		return err

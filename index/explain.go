@@ -75,6 +75,7 @@ func (e *explainer) explain(ctx context.Context, s *scratch, hits []Hit) error {
 			if len(holders) > 0 && worth == 0 {
 				worth = idf
 			}
+			idf = min(idf, rarerAtMost*worth)
 			rare[w.term] = worth
 			for at := range hits {
 				if value := alt.weight * idf * saturate(mass[at]) * w.emphasis(); value > best[at].Score {

@@ -51,6 +51,7 @@ const (
 	politeWeight  = 0.5  // of a word with which people ask, see polite
 	synonymWeight = 0.4  // of a word of the same meaning
 	relatedWeight = 0.25 // of a word of the same subject
+	rarerAtMost   = 2.0  // times as rare as the word itself a synonym counts
 	typoWeight    = 0.6  // of the likely meaning of an unknown word
 	joinedWeight  = 0.5  // of two adjacent words written as one
 	partWeight    = 0.8  // of the two halves of an unknown word

@@ -173,6 +173,9 @@ func (s *scratch) answer(ctx context.Context, l *lookup, w *wanted) (worth float
 		if worth == 0 && len(s.found) > 0 {
 			worth = idf
 		}
+		// A rare synonym must not outweigh the word that was said, above all in a small
+		// catalogue, in which every item can hold that.
+		idf = min(idf, rarerAtMost*worth)
 		for _, item := range s.found {
 			if value := alt.weight * idf * saturate(s.mass[item]); value > s.best[item] {
 				if s.best[item] == 0 {

@@ -376,3 +376,23 @@ func TestCloseAndCancel(t *testing.T) {
 		t.Errorf("open of a cancelled context: %v", err)
 	}
 }
+
+// TestRareSynonym: in a small catalogue each item holds what its server says of
+// itself, and a word of that is not rare any more. A synonym that is must not win
+// against it.
+func TestRareSynonym(t *testing.T) {
+	source := Source{
+		Items: []*catalog.Item{
+			tool("notes", "read_note", "Read the text of one note."), tool("notes", "ask", "Ask a question and return the answer."),
+			tool("notes", "list_notes", "List all notes."), tool("notes", "write_note", "Write a note."),
+		},
+		Servers: map[string]Server{"notes": {Description: "Read and write notes."}},
+	}
+	x := open(t, source, Options{})
+	for _, query := range []string{"read a note", "read one note"} {
+		result, err := x.Search(t.Context(), Query{Text: query, Limit: 1})
+		if err != nil || len(result.Hits) != 1 || result.Hits[0].Item.Ref.Name != "read_note" {
+			t.Errorf("%s: %+v, %v", query, result.Hits, err)
+		}
+	}
+}
