@@ -42,7 +42,7 @@ const adminConfig = `// mine
 // adminWorld is a core whose client manages servers over MCP.
 type adminWorld struct {
 	core    *core
-	tools   *router.Management
+	tools   *router.Router
 	path    string
 	session *wire.Session
 	changes chan struct{}
@@ -67,7 +67,10 @@ func administer(t *testing.T, text string, who holder) *adminWorld {
 		t.Fatal(err)
 	}
 	w.core = a.compose(t.Context(), cfg, audience{who: who})
-	w.tools = w.core.management(a, func() { w.changes <- struct{}{} })
+	w.tools = router.NewRetrieve(router.Options{
+		Gate: w.core.gate, Callers: w.core.who, Warn: a.warn, Search: w.core.search,
+		Management: w.core.management(a, func() { w.changes <- struct{}{} }),
+	})
 	w.session = wire.NewSession("s1", silentPeer{})
 	w.session.SetClient(wire.ClientInfo{Name: "ide"})
 
@@ -102,12 +105,18 @@ func (silentPeer) Call(context.Context, string, json.RawMessage) (json.RawMessag
 	return nil, wire.Errorf(wire.CodeMethodNotFound, "no")
 }
 
+// handle calls a tool; the failure is that of an unknown one.
+func (w *adminWorld) handle(t *testing.T, tool, args string) (json.RawMessage, *wire.Error) {
+	t.Helper()
+	return w.tools.Handle(t.Context(), w.session, "tools/call", fmt.Appendf(nil, `{"name":%q,"arguments":%s}`, tool, args))
+}
+
 // call calls a tool; it fails the test where that does not exist.
 func (w *adminWorld) call(t *testing.T, tool, args string) (text string, failed bool) {
 	t.Helper()
-	result, failure, ok := w.tools.Call(t.Context(), w.session, tool, json.RawMessage(args))
-	if !ok || failure != nil {
-		t.Fatalf("%s: %t, %v", tool, ok, failure)
+	result, failure := w.handle(t, tool, args)
+	if failure != nil {
+		t.Fatalf("%s: %v", tool, failure)
 	}
 	for block := range wire.Elements(wire.Member(result, "content")) {
 		text, _ = wire.String(wire.Member(block, "text"))
@@ -428,7 +437,7 @@ func TestAdminSetProfile(t *testing.T) {
 	if failed || text != `{"profile":"work","servers":["notes"],"max_tier":"read"}` {
 		t.Errorf("got %s", text)
 	}
-	if _, _, ok := w.tools.Call(t.Context(), w.session, "quarantine_security", json.RawMessage(`{}`)); ok {
+	if _, failure := w.handle(t, "quarantine_security", `{}`); failure == nil {
 		t.Error("quarantine_security exists for a limited client")
 	}
 	if text, failed = w.call(t, "upstream_servers", `{"operation":"remove","name":"notes"}`); !failed {
@@ -447,7 +456,7 @@ func TestAdminSetProfile(t *testing.T) {
 func TestAdminSwitchedOff(t *testing.T) {
 	w := administer(t, strings.Replace(adminConfig, `"disable_management": false,`, "", 1), holder{})
 	for _, tool := range []string{"upstream_servers", "quarantine_security"} {
-		if _, _, ok := w.tools.Call(t.Context(), w.session, tool, json.RawMessage(`{"operation":"list"}`)); ok {
+		if _, failure := w.handle(t, tool, `{"operation":"list"}`); failure == nil {
 			t.Errorf("%s exists", tool)
 		}
 	}

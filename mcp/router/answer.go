@@ -21,7 +21,6 @@ type Answer struct {
 
 	entries    []*Entry
 	limit      int // characters, 0 = no limit
-	hints      []string
 	risk       *sessionRisk
 	filters    *filterDiagnostics
 	unusable   []unusableTool
@@ -203,9 +202,9 @@ const sidePart = 8
 // a hint says how many are.
 func (a *Answer) MarshalJSON() ([]byte, error) {
 	texts := a.encodeEntries()
-	hints := a.hints
+	var hints []string
 	if left := a.shortenDisabled(); left > 0 {
-		hints = append([]string{fmt.Sprintf(unnamedHint, left)}, hints...)
+		hints = append(hints, fmt.Sprintf(unnamedHint, left))
 	}
 	if len(texts) == 0 {
 		hints = append([]string{nothingHint}, hints...)

@@ -23,6 +23,29 @@ type Builtin struct {
 	Call func(ctx context.Context, a asker, args json.RawMessage) (json.RawMessage, *wire.Error)
 }
 
+// builtins are the built-in tools of a mode, in the order in which they are listed.
+type builtins []Builtin
+
+// definitions are those that exist for a caller, as tools/list has them.
+func (all builtins) definitions(caller auth.Caller) (list []json.RawMessage) {
+	for _, b := range all {
+		if definition := b.Definition(caller); definition != nil {
+			list = append(list, definition)
+		}
+	}
+	return list
+}
+
+// find is the one of a name, nil where there is none for this caller.
+func (all builtins) find(caller auth.Caller, name string) *Builtin {
+	for i := range all {
+		if b := &all[i]; b.Name == name && b.Definition(caller) != nil {
+			return b
+		}
+	}
+	return nil
+}
+
 // face is what a client is told of a built-in tool.
 type face struct {
 	name, title, description    string // the description has less than 2,000 bytes

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"strings"
 
-	"mcpproxy/mcp/auth"
 	"mcpproxy/mcp/catalog"
 	"mcpproxy/mcp/policy"
 	"mcpproxy/mcp/wire"
@@ -18,7 +17,7 @@ func (r *Router) callTool(ctx context.Context, a asker, params json.RawMessage) 
 	if !ok || name == "" {
 		return nil, wire.Errorf(wire.CodeInvalidParams, "tools/call: parameter \"name\" is missing or no text")
 	}
-	if b := r.builtin(a.caller, name); b != nil {
+	if b := r.builtins.find(a.caller, name); b != nil {
 		a.meta = wire.Member(params, "_meta")
 		return b.Call(ctx, a, wire.Member(params, "arguments"))
 	}
@@ -35,16 +34,6 @@ func (r *Router) callTool(ctx context.Context, a asker, params json.RawMessage) 
 		result = r.options.Pages.Fit(ctx, a, item, result)
 	}
 	return result, failure
-}
-
-// builtin is the built-in tool of a name, nil where there is none for this caller.
-func (r *Router) builtin(caller auth.Caller, name string) *Builtin {
-	for i := range r.builtins {
-		if b := &r.builtins[i]; b.Name == name && b.Definition(caller) != nil {
-			return b
-		}
-	}
-	return nil
 }
 
 // unknownTool is the error for a tool that the mode does not have, and records
@@ -66,7 +55,7 @@ func (r *Router) Start(s *wire.Session, id json.RawMessage, method string, param
 		return nil, false
 	}
 	name, _ := wire.String(wire.Member(params, "name"))
-	if r.builtin(caller, name) != nil {
+	if r.builtins.find(caller, name) != nil {
 		return nil, false
 	}
 	item := r.options.Gate.Loaded().Names(catalog.Tool, r.maxName(s)).Lookup(name)

@@ -2,7 +2,7 @@ package router
 
 import (
 	"context"
-	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -58,12 +58,7 @@ func (f *finding) notices(a *Answer) {
 }
 
 // list is names in a sentence, the first thirty.
-func list(names []string) string {
-	if extra := len(names) - maxNamed; extra > 0 {
-		return strings.Join(names[:maxNamed], ", ") + fmt.Sprintf(", +%d more", extra)
-	}
-	return strings.Join(names, ", ")
-}
+func list(names []string) string { return within(names, math.MaxInt) }
 
 // sessionRisk is what the tools that the caller may use could do together.
 type sessionRisk struct {

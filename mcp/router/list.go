@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"fmt"
 
-	"mcpproxy/mcp/auth"
 	"mcpproxy/mcp/catalog"
 )
 
@@ -55,16 +54,6 @@ func (r *Router) form(a asker, kind catalog.Kind, own []json.RawMessage) string 
 	return fmt.Sprintf("%s/%t/%t/%x", form, s.Deferred, s.DirectTruncate, sum.Sum(nil)[:8])
 }
 
-// own are the definitions of the built-in tools that exist for a caller.
-func (r *Router) own(caller auth.Caller) (list []json.RawMessage) {
-	for _, b := range r.builtins {
-		if definition := b.Definition(caller); definition != nil {
-			list = append(list, definition)
-		}
-	}
-	return list
-}
-
 // stored takes the reply from an earlier start where nothing has changed since;
 // the catalog itself is then not needed yet.
 func (r *Router) stored(ctx context.Context, a asker, kind catalog.Kind) json.RawMessage {
@@ -77,7 +66,7 @@ func (r *Router) stored(ctx context.Context, a asker, kind catalog.Kind) json.Ra
 	}
 	var own []json.RawMessage
 	if kind == catalog.Tool {
-		own = r.own(a.caller)
+		own = r.builtins.definitions(a.caller)
 	}
 	key := r.form(a, kind, own) + "/" + stamp
 	if body := r.options.Lists.Get(ctx, key); body != nil {
@@ -95,7 +84,7 @@ func (r *Router) stored(ctx context.Context, a asker, kind catalog.Kind) json.Ra
 func (r *Router) render(ctx context.Context, a asker, kind catalog.Kind) json.RawMessage {
 	var own []json.RawMessage
 	if kind == catalog.Tool {
-		own = r.own(a.caller)
+		own = r.builtins.definitions(a.caller)
 	}
 	if !r.fromServers(kind) {
 		return listBody(kind, own)

@@ -185,43 +185,6 @@ func (m *Management) Builtins() []Builtin {
 	}
 }
 
-// Definitions are the tools that exist for a caller, as tools/list has them.
-func (m *Management) Definitions(caller auth.Caller) (list []json.RawMessage) {
-	for _, b := range m.Builtins() {
-		if definition := b.Definition(caller); definition != nil {
-			list = append(list, definition)
-		}
-	}
-	return list
-}
-
-// Find is the tool of a name, nil where there is none for this caller. To call
-// what is not found is to call an unknown tool, which the mode answers and
-// records.
-func (m *Management) Find(caller auth.Caller, name string) *Builtin {
-	for _, b := range m.Builtins() {
-		if b.Name == name && b.Definition(caller) != nil {
-			return &b
-		}
-	}
-	return nil
-}
-
-// Call answers a call by the client of the session; ok is false where Find finds
-// no such tool.
-func (m *Management) Call(ctx context.Context, s *wire.Session, name string, args json.RawMessage) (result json.RawMessage, failure *wire.Error, ok bool) {
-	caller, err := m.options.Who.Caller(ctx)
-	if err != nil {
-		return nil, wire.Errorf(wire.CodeRefused, "%v", err), true
-	}
-	b := m.Find(caller, name)
-	if b == nil {
-		return nil, nil, false
-	}
-	result, failure = b.Call(ctx, asker{Session: s, caller: caller, id: wire.RequestID(ctx)}, args)
-	return result, failure, true
-}
-
 // rank is how far a caller may manage servers.
 type rank int
 

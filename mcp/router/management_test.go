@@ -121,7 +121,7 @@ func manage(t *testing.T, who ProfileChooser) *managed {
 // the tool does not exist for the caller.
 func (m *managed) ask(t *testing.T, caller auth.Caller, tool, args string) (text string, failed, ok bool) {
 	t.Helper()
-	b := m.Find(caller, tool)
+	b := builtins(m.Builtins()).find(caller, tool)
 	if b == nil {
 		return "", true, false
 	}
@@ -424,7 +424,7 @@ func TestManagementDefinitions(t *testing.T) {
 	m := manage(t, auth.Person(""))
 	m.profiles = []string{"work", "all"}
 	for _, caller := range []auth.Caller{auth.Local(), agent("notes"), {Kind: auth.Anonymous}} {
-		for _, raw := range m.Definitions(caller) {
+		for _, raw := range builtins(m.Builtins()).definitions(caller) {
 			var d struct {
 				Name, Title, Description string
 				InputSchema              struct {
@@ -452,7 +452,7 @@ func TestManagementDefinitions(t *testing.T) {
 		}
 	}
 	m.enabled, m.profiles = false, nil
-	if list := m.Definitions(auth.Local()); len(list) > 0 || m.Find(auth.Local(), setProfileName) != nil {
+	if list := builtins(m.Builtins()).definitions(auth.Local()); len(list) > 0 || builtins(m.Builtins()).find(auth.Local(), setProfileName) != nil {
 		t.Errorf("got %s", list)
 	}
 }

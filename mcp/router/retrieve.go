@@ -6,7 +6,7 @@ package router
 // be there.
 func NewRetrieve(options Options) *Router {
 	r := newRouter(options)
-	r.builtins = []Builtin{options.Search.retrieveTools(), options.Search.describeTool(false)}
+	r.builtins = builtins{options.Search.retrieveTools(), options.Search.describeTool(false)}
 	for _, v := range variants() {
 		r.builtins = append(r.builtins, r.callVariant(v))
 	}

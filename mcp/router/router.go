@@ -73,7 +73,7 @@ type Router struct {
 	settings func() Settings
 	// builtins are the tools of this program that the mode has. served tells
 	// whether the tools of the servers are listed and called by their public names.
-	builtins []Builtin
+	builtins builtins
 	served   bool
 
 	shown *shown

@@ -43,14 +43,10 @@ func (m *Management) setProfileFace(caller auth.Caller) json.RawMessage {
 		return nil
 	}
 	names := m.profiles(caller)
-	more := ""
-	if extra := len(names) - maxNamed; extra > 0 {
-		names, more = names[:maxNamed], fmt.Sprintf(", +%d more", extra)
-	}
 	description := "Limits this session to the servers of one profile of the configuration, until another is set. \"\" sets none. " +
 		"Nothing comes into reach that was not before a profile was set. The answer names the servers that are in reach then."
-	if list := strings.Join(names, ", "); list != "" && len(description)+len(list) < 1800 {
-		description += " Profiles: " + list + more
+	if len(names) > 0 {
+		description += " Profiles: " + within(names, maxDescription-len(description)-len(" Profiles: "))
 	}
 	return face{
 		name: setProfileName, title: "Set the profile", description: description,
